@@ -1,0 +1,42 @@
+"""The errors that `fabric` raises, each of which says what to change.
+
+Every error that a user can cause derives from :class:`FabricError`. An error about a description
+(:class:`SpecError`) names the path of the value in the scenario ("switch.ecn.kmin"), the value and
+what is allowed there.
+"""
+
+from __future__ import annotations
+
+__all__ = ["FabricError", "SimulationError", "SpecError"]
+
+
+class FabricError(Exception):
+    """Base of everything that `fabric` raises on purpose."""
+
+
+class SpecError(FabricError, ValueError):
+    """A description that cannot be run.
+
+    Parameters
+    ----------
+    path : str
+        Where the value stands, dotted from the scenario's root ("switch.ecn.kmin").
+    value : object
+        The offending value.
+    allowed : str
+        What would be accepted, as a sentence fragment ("a size, at most switch.ecn.kmax (200KB)").
+    """
+
+    def __init__(self, path: str, value: object, allowed: str) -> None:
+        self.path = path
+        self.value = value
+        self.allowed = allowed
+        super().__init__(path, value, allowed)
+
+    def __str__(self) -> str:
+        where = self.path or "scenario"
+        return f"{where}: {self.value!r} is not allowed; expected {self.allowed}"
+
+
+class SimulationError(FabricError, RuntimeError):
+    """A run that could not go on; names the simulated time, the node and the cause."""

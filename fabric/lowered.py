@@ -1,0 +1,164 @@
+"""`Lowered`: a scenario as flat arrays, the one thing that an engine reads.
+
+`fabric.lower` builds it from specs; `fabric._core` and `fabric.reference` run it. Every field is
+described in `docs/design.md` section 9. Nothing here has defaults, units stand in the names, and
+nothing is validated: specs are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["OPEN_END_PS", "PROFILE", "ROW", "SCHEDULER", "TRANSPORT", "DropReason", "Lowered"]
+
+OPEN_END_PS = 2**62
+"""`until_ps` of a run without a bound."""
+
+ROUTE_DIRECT = 0xFFFFFFFF
+"""A route entry: the destination host hangs on this very switch."""
+
+SCHEDULER = np.dtype(
+    [("n_levels", "u1"), ("level_mask", "u1", (8,)), ("quantum", "u4", (8,))], align=True
+)
+PROFILE = np.dtype(
+    [
+        ("lossless", "u1"),
+        ("ecn_mode", "u1"),
+        ("alpha_q16", "u4"),
+        ("egress_alpha_q16", "u4"),
+        ("reserved_bytes", "i8"),
+        ("limit_bytes", "i8"),
+        ("xon_offset_bytes", "i8"),
+        ("headroom_bytes", "i8"),
+        ("egress_limit_bytes", "i8"),
+        ("ecn_kmin_bytes", "i8"),
+        ("ecn_kmax_bytes", "i8"),
+        ("ecn_pmax", "f8"),
+    ],
+    align=True,
+)
+TRANSPORT = np.dtype(
+    [
+        ("frame_bytes", "u4"),
+        ("payload_bytes", "u4"),
+        ("control_bytes", "u4"),
+        ("control_class", "u1"),
+        ("feedback", "u1"),
+        ("congestion", "u1"),
+        ("nack_enabled", "u1"),
+        ("nack_on_rewind", "u1"),
+        ("clamp_target", "u1"),
+        ("ack_every", "u4"),
+        ("window_frames", "u4"),
+        ("fast_recovery", "u4"),
+        ("rto_ps", "i8"),
+        ("nack_interval_ps", "i8"),
+        ("cnp_interval_ps", "i8"),
+        ("alpha_period_ps", "i8"),
+        ("cut_period_ps", "i8"),
+        ("increase_period_ps", "i8"),
+        ("byte_counter", "i8"),
+        ("g", "f8"),
+        ("ai_bps", "f8"),
+        ("hai_bps", "f8"),
+        ("min_rate_bps", "f8"),
+        ("first_cut", "f8"),
+    ],
+    align=True,
+)
+ROW = np.dtype(
+    [
+        ("time_ps", "i8"),
+        ("value", "i8"),
+        ("aux", "f8"),
+        ("port", "u4"),
+        ("flow", "u4"),
+        ("sequence", "u4"),
+        ("kind", "u1"),
+        ("class", "u1"),
+        ("mark", "u1"),
+        ("pad", "u1"),
+    ],
+    align=True,
+)
+
+ROW_ORDER = ("port", "class", "flow", "time_ps", "sequence", "kind", "mark", "value", "aux")
+"""The order in which rows of a stream are returned."""
+
+STREAMS = ("queue", "throughput", "pause", "rate", "mark", "drop", "packet")
+"""Names of the record streams, by number."""
+
+
+class DropReason:
+    """Why a frame was dropped (the `value` of a row of the `drop` stream)."""
+
+    LINK_LOSS = 0
+    NO_ROUTE = 1
+    HEADROOM = 2
+    EGRESS_THRESHOLD = 3
+    POOL = 4
+    NAMES = ("link loss", "no route", "headroom full", "egress threshold", "pool full")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Lowered:
+    """A scenario as arrays; see `docs/design.md` section 9 for every field."""
+
+    seed: int
+    until_ps: int
+    window_ps: int
+    n_nodes: int
+    n_hosts: int
+    n_ports: int
+    n_classes: int
+    n_edges: int
+    n_flows: int
+    node_kind: npt.NDArray[np.uint8]
+    node_port_base: npt.NDArray[np.uint32]
+    node_scheduler: npt.NDArray[np.uint16]
+    node_arbiter: npt.NDArray[np.uint8]
+    node_pfc_response_ps: npt.NDArray[np.int64]
+    node_shared_bytes: npt.NDArray[np.int64]
+    node_tie_key: npt.NDArray[np.uint64]
+    node_salt: npt.NDArray[np.uint32]
+    schedulers: npt.NDArray[np.void]
+    port_peer: npt.NDArray[np.uint32]
+    port_node: npt.NDArray[np.uint32]
+    port_rate_bps: npt.NDArray[np.int64]
+    port_delay_ps: npt.NDArray[np.int64]
+    port_gap_bytes: npt.NDArray[np.uint16]
+    port_cut_bytes: npt.NDArray[np.uint16]
+    port_loss: npt.NDArray[np.float64]
+    port_ber_rate: npt.NDArray[np.float64]
+    port_profile: npt.NDArray[np.uint16]
+    profiles: npt.NDArray[np.void]
+    host_edge: npt.NDArray[np.uint32]
+    route_base: npt.NDArray[np.int64]
+    route_entry: npt.NDArray[np.uint32]
+    route_ports_base: npt.NDArray[np.int64]
+    route_ports: npt.NDArray[np.uint16]
+    transports: npt.NDArray[np.void]
+    flow_source: npt.NDArray[np.uint32]
+    flow_destination: npt.NDArray[np.uint32]
+    flow_port: npt.NDArray[np.uint32]
+    flow_class: npt.NDArray[np.uint8]
+    flow_transport: npt.NDArray[np.uint16]
+    flow_frames: npt.NDArray[np.uint32]
+    flow_last_frame_bytes: npt.NDArray[np.uint32]
+    flow_start_ps: npt.NDArray[np.int64]
+    flow_hash: npt.NDArray[np.uint32]
+    flow_waits: npt.NDArray[np.uint32]
+    dep_base: npt.NDArray[np.uint32]
+    dep_flow: npt.NDArray[np.uint32]
+    dep_delay_ps: npt.NDArray[np.int64]
+    dep_on: npt.NDArray[np.uint8]
+    fingerprint: int
+    record: int
+    record_queue_interval_ps: int
+    record_queue_delta: int
+    record_throughput_interval_ps: int
+    port_record: npt.NDArray[np.uint8]
+    flow_record: npt.NDArray[np.uint8]

@@ -1,0 +1,65 @@
+"""Builds the one extension, `fabric._core`. Everything else is in `pyproject.toml`.
+
+Three switches, each an environment variable set to 1:
+
+* ``FABRIC_DEBUG``: bounds checks, assertions of the engine's invariants, no optimisation to speak of;
+* ``FABRIC_SANITIZE``: AddressSanitizer and UndefinedBehaviorSanitizer (preload the runtimes to import it);
+* ``FABRIC_COVERAGE``: line tracing for coverage.py, and gcov's instrumentation.
+"""
+
+import os
+
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+
+
+def switched_on(name: str) -> bool:
+    return os.environ.get(name, "0") not in ("", "0")
+
+
+DEBUG, SANITIZE, COVERAGE = map(
+    switched_on, ("FABRIC_DEBUG", "FABRIC_SANITIZE", "FABRIC_COVERAGE")
+)
+
+DIRECTIVES = {
+    "language_level": "3",
+    "boundscheck": DEBUG,
+    "wraparound": False,
+    "initializedcheck": DEBUG,
+    "nonecheck": DEBUG,
+    "overflowcheck": False,
+    "cdivision": True,
+    "embedsignature": True,
+    "freethreading_compatible": False,
+    "linetrace": COVERAGE,
+}
+
+# Floating point must give the same bits everywhere: no contraction, no reassociation.
+compile_args = ["-std=c11", "-ffp-contract=off", "-fno-strict-aliasing", "-Wall", "-Wno-unused-function"]
+link_args: list[str] = []
+macros = [("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"), ("FABRIC_CHECKS", "1" if DEBUG or SANITIZE else "0")]
+compile_args += ["-O1", "-g"] if DEBUG or SANITIZE or COVERAGE else ["-O3"]
+if SANITIZE:
+    flags = ["-fsanitize=address,undefined", "-fno-omit-frame-pointer", "-fno-sanitize-recover=all"]
+    compile_args += flags
+    link_args += flags
+if COVERAGE:
+    macros.append(("CYTHON_TRACE_NOGIL", "1"))
+    compile_args.append("--coverage")
+    link_args.append("--coverage")
+
+setup(
+    ext_modules=cythonize(
+        [
+            Extension(
+                "fabric._core",
+                ["fabric/_core.pyx"],
+                extra_compile_args=compile_args,
+                extra_link_args=link_args,
+                define_macros=macros,
+            )
+        ],
+        compiler_directives=DIRECTIVES,
+        force=DEBUG or SANITIZE or COVERAGE,
+    )
+)
