@@ -1,0 +1,389 @@
+"""The compiled module: builds a `World` from a `Lowered`, runs it in chunks, hands out columns.
+
+This is the door to the engine; the engine itself is in `fabric/engine/*.pxd`. Nothing here knows a
+model, and nothing there knows Python.
+"""
+
+import numpy as np
+
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
+from libc.string cimport memcpy, memset
+
+from fabric.engine.build cimport allocate, free_world, place_nodes
+from fabric.engine.node cimport HOST, Node
+from fabric.engine.port cimport RECORD_CHOSEN_FLOWS, Port
+from fabric.engine.profile cimport ClassProfile, Scheduler, TransportProfile
+from fabric.engine.recorder cimport FLOW_RECORD_PACKETS, append_pending_rows
+from fabric.engine.rng cimport mix64
+from fabric.engine.sender cimport schedule_start
+from fabric.engine.types cimport i64, u8, u16, u32, u64
+from fabric.engine.window cimport run_windows
+from fabric.engine.world cimport (
+    ERROR_INVARIANT,
+    N_REASONS,
+    N_STREAMS,
+    STOP_ERROR,
+    Row,
+    StopReason,
+    World,
+)
+
+from fabric.errors import SimulationError
+from fabric.lowered import PROFILE, ROW, ROW_ORDER, SCHEDULER, STREAMS, TRANSPORT
+
+cdef extern from *:
+    """
+    #define FABRIC_MAX_WINDOW_PS ((int64_t)1 << 31)
+    """
+    const i64 MAX_WINDOW_PS "FABRIC_MAX_WINDOW_PS"
+
+STOP_REASONS = ("FINISHED", "STALLED", "UNTIL", "BUDGET")
+PURPOSE_ECN = 1
+PURPOSE_LINK_LOSS = 2
+
+
+cdef const void* pointer(object array) except? NULL:
+    """The address of an array's first element (arrays are kept alive by the engine)."""
+    return <const void*><size_t>array.ctypes.data
+
+
+cdef u64 purpose_key(u64 seed, u64 purpose):
+    return mix64(seed * <u64>0x9E3779B97F4A7C15 + purpose)
+
+
+cdef class Engine:
+    """One run of a lowered scenario on the native engine.
+
+    Parameters
+    ----------
+    lowered : fabric.lowered.Lowered
+        The scenario as arrays; they must not change while the engine lives.
+
+    Raises
+    ------
+    MemoryError
+        If there is no memory for the fabric's state.
+    """
+
+    cdef World* w
+    cdef object lowered
+    cdef dict arrays        # every array whose memory the world points to
+    cdef dict results
+    cdef i64 until_ps
+
+    def __cinit__(self, lowered):
+        self.w = <World*>PyMem_Malloc(sizeof(World))
+        if self.w == NULL:
+            raise MemoryError("no memory for a run")
+        memset(self.w, 0, sizeof(World))
+        self.lowered = lowered
+        self.arrays = {}
+        self.results = {}
+        self._take_scalars()
+        self._take_arrays()
+        if not allocate(
+            self.w,
+            bool(np.any(lowered.node_arbiter)),
+            lowered.record_queue_interval_ps > 0 or lowered.record_queue_delta > 0,
+            lowered.record_throughput_interval_ps > 0,
+        ):
+            raise MemoryError(f"no memory for {lowered.n_nodes} nodes and {lowered.n_flows} flows")
+        self._fill_nodes()
+        self._fill_ports()
+        if not place_nodes(self.w):
+            raise MemoryError(f"no memory for {lowered.n_nodes} nodes")
+        self._fill_flows()
+
+    def __dealloc__(self):
+        if self.w != NULL:
+            free_world(self.w)
+            PyMem_Free(self.w)
+
+    cdef _take_scalars(self):
+        cdef World* w = self.w
+        lowered = self.lowered
+        w.n_nodes = lowered.n_nodes
+        w.n_hosts = lowered.n_hosts
+        w.n_ports = lowered.n_ports
+        w.n_classes = lowered.n_classes
+        w.n_flows = lowered.n_flows
+        w.n_host_ports = int(lowered.node_port_base[lowered.n_hosts])
+        degrees = np.diff(lowered.node_port_base.astype(np.int64))
+        w.n_wakes = int(np.sum(np.maximum(1, (degrees + 63) // 64)))
+        self.until_ps = lowered.until_ps
+        w.key_ecn = purpose_key(lowered.seed, PURPOSE_ECN)
+        w.key_loss = purpose_key(lowered.seed, PURPOSE_LINK_LOSS)
+        w.lookahead_ps = int(lowered.port_delay_ps.min()) if lowered.n_ports else 1
+        w.window_ps = min(w.lookahead_ps, MAX_WINDOW_PS)
+        if lowered.window_ps:
+            w.window_ps = min(w.window_ps, <i64>lowered.window_ps)
+        w.fingerprint_on = lowered.fingerprint
+        w.record = lowered.record
+        w.queue_interval_ps = lowered.record_queue_interval_ps
+        w.queue_delta = lowered.record_queue_delta
+        w.throughput_interval_ps = lowered.record_throughput_interval_ps
+
+    cdef const void* _keep(self, str name, dtype) except? NULL:
+        """The memory of a lowered array, contiguous and of the type that the engine expects."""
+        array = np.ascontiguousarray(getattr(self.lowered, name), dtype=dtype)
+        self.arrays[name] = array
+        return pointer(array)
+
+    cdef void* _result(self, str name, size, dtype, fill) except? NULL:
+        array = np.full(max(1, size), fill, dtype=dtype)
+        self.results[name] = array
+        return <void*>pointer(array)
+
+    cdef _take_arrays(self):
+        cdef World* w = self.w
+        w.profiles = <ClassProfile*>self._keep("profiles", PROFILE)
+        w.schedulers = <Scheduler*>self._keep("schedulers", SCHEDULER)
+        w.transports = <TransportProfile*>self._keep("transports", TRANSPORT)
+        w.port_profile = <const u16*>self._keep("port_profile", np.uint16)
+        w.port_node = <const u32*>self._keep("port_node", np.uint32)
+        w.port_rate_bps = <const i64*>self._keep("port_rate_bps", np.int64)
+        w.port_loss = <const double*>self._keep("port_loss", np.float64)
+        w.port_ber_rate = <const double*>self._keep("port_ber_rate", np.float64)
+        w.host_edge = <const u32*>self._keep("host_edge", np.uint32)
+        w.node_port_base = <const u32*>self._keep("node_port_base", np.uint32)
+        w.flow_source = <const u32*>self._keep("flow_source", np.uint32)
+        w.flow_destination = <const u32*>self._keep("flow_destination", np.uint32)
+        w.flow_port = <const u32*>self._keep("flow_port", np.uint32)
+        w.flow_class = <const u8*>self._keep("flow_class", np.uint8)
+        w.flow_transport = <const u16*>self._keep("flow_transport", np.uint16)
+        w.flow_frames = <const u32*>self._keep("flow_frames", np.uint32)
+        w.flow_last_frame_bytes = <const u32*>self._keep("flow_last_frame_bytes", np.uint32)
+        w.flow_start_ps = <const i64*>self._keep("flow_start_ps", np.int64)
+        w.flow_hash = <const u32*>self._keep("flow_hash", np.uint32)
+        w.dep_base = <const u32*>self._keep("dep_base", np.uint32)
+        w.dep_flow = <const u32*>self._keep("dep_flow", np.uint32)
+        w.dep_delay_ps = <const i64*>self._keep("dep_delay_ps", np.int64)
+        w.dep_on = <const u8*>self._keep("dep_on", np.uint8)
+        w.flow_record = <const u8*>self._keep("flow_record", np.uint8)
+        self.arrays["flow_waits"] = np.array(self.lowered.flow_waits, dtype=np.uint32, copy=True)
+        self.arrays["flow_ready_ps"] = np.array(self.lowered.flow_start_ps, dtype=np.int64, copy=True)
+        w.flow_waits = <u32*>pointer(self.arrays["flow_waits"])
+        w.flow_ready_ps = <i64*>pointer(self.arrays["flow_ready_ps"])
+        w.flow_started_ps = <i64*>self._result("flow_started_ps", w.n_flows, np.int64, -1)
+        w.flow_delivered_ps = <i64*>self._result("flow_delivered_ps", w.n_flows, np.int64, -1)
+        w.flow_completed_ps = <i64*>self._result("flow_completed_ps", w.n_flows, np.int64, -1)
+
+    cdef _fill_nodes(self):
+        cdef World* w = self.w
+        cdef Node* n
+        cdef u32 node
+        cdef const u8* kind = <const u8*>self._keep("node_kind", np.uint8)
+        cdef const u8* arbiter = <const u8*>self._keep("node_arbiter", np.uint8)
+        cdef const u16* scheduler = <const u16*>self._keep("node_scheduler", np.uint16)
+        cdef const u32* salt = <const u32*>self._keep("node_salt", np.uint32)
+        cdef const u64* tie_key = <const u64*>self._keep("node_tie_key", np.uint64)
+        cdef const i64* response_ps = <const i64*>self._keep("node_pfc_response_ps", np.int64)
+        cdef const i64* shared_bytes = <const i64*>self._keep("node_shared_bytes", np.int64)
+        cdef const i64* route_base = <const i64*>self._keep("route_base", np.int64)
+        cdef const i64* ports_base = <const i64*>self._keep("route_ports_base", np.int64)
+        cdef const u32* route_entry = <const u32*>self._keep("route_entry", np.uint32)
+        cdef const u16* route_ports = <const u16*>self._keep("route_ports", np.uint16)
+        for node in range(w.n_nodes):
+            n = &w.nodes[node]
+            n.port_base = w.node_port_base[node]
+            n.n_ports = w.node_port_base[node + 1] - n.port_base
+            n.kind = kind[node]
+            n.per_ingress_arbiter = arbiter[node]
+            n.scheduler = scheduler[node]
+            n.salt = salt[node]
+            n.tie_key = tie_key[node]
+            n.pfc_response_ps = response_ps[node]
+            n.shared_bytes = shared_bytes[node]
+            if n.kind != HOST:
+                n.route_entry = route_entry + route_base[node]
+                n.route_ports = route_ports + ports_base[node]
+
+    cdef _fill_ports(self):
+        cdef World* w = self.w
+        cdef Port* p
+        cdef u32 port
+        cdef u64 rate
+        cdef const u32* peer = <const u32*>self._keep("port_peer", np.uint32)
+        cdef const i64* delay_ps = <const i64*>self._keep("port_delay_ps", np.int64)
+        cdef const u16* gap_bytes = <const u16*>self._keep("port_gap_bytes", np.uint16)
+        cdef const u16* cut_bytes = <const u16*>self._keep("port_cut_bytes", np.uint16)
+        cdef const u8* record = <const u8*>self._keep("port_record", np.uint8)
+        cdef u8 chosen = RECORD_CHOSEN_FLOWS if np.any(self.lowered.flow_record & FLOW_RECORD_PACKETS) else 0
+        for port in range(w.n_ports):
+            p = &w.ports[port]
+            rate = <u64>w.port_rate_bps[port]
+            p.peer = peer[port]
+            p.delay_ps = delay_ps[port]
+            p.gap_bytes = gap_bytes[port]
+            p.cut_bytes = cut_bytes[port]
+            p.record = record[port] | chosen
+            if <u64>8000000000000 % rate == 0 and <u64>8000000000000 // rate < <u64>0xFFFFFFFF:
+                p.ps_per_byte = <u32>(<u64>8000000000000 // rate)
+            w.port_lossy[port] = w.port_loss[port] > 0.0 or w.port_ber_rate[port] > 0.0
+
+    cdef _fill_flows(self):
+        cdef World* w = self.w
+        cdef u32 flow
+        for flow in range(w.n_flows):
+            if w.flow_waits[flow] == 0:
+                schedule_start(w, flow, w.flow_start_ps[flow])
+        if w.error:
+            raise MemoryError(f"no memory for the start of {w.n_flows} flows")
+
+    def run(self, until_ps=None, max_hops=None):
+        """Runs on; returns why it stopped: FINISHED, STALLED, UNTIL or BUDGET.
+
+        Parameters
+        ----------
+        until_ps : int, optional
+            Events before this instant happen (default, and at most: the scenario's end).
+        max_hops : int, optional
+            Stop after about so many frames have arrived; calling again goes on. Not observable in
+            any result.
+
+        Raises
+        ------
+        SimulationError
+            If memory runs out, or (in a checked build) an invariant of the engine is violated.
+        """
+        cdef i64 until = self.until_ps if until_ps is None else min(self.until_ps, <i64>until_ps)
+        cdef u64 budget = <u64>1 << 62 if max_hops is None else <u64>max_hops
+        cdef StopReason reason
+        with nogil:
+            reason = run_windows(self.w, until, budget)
+        if reason == STOP_ERROR:
+            cause = "an invariant is violated" if self.w.error == ERROR_INVARIANT else "memory has run out"
+            raise SimulationError(f"the run stopped at {self.w.now_ps} ps after {self.w.hops} hops: {cause}")
+        return STOP_REASONS[<int>reason]
+
+    @property
+    def now_ps(self):
+        """Every event before this instant has happened."""
+        return self.w.now_ps
+
+    @property
+    def hops(self):
+        """Frames that have arrived so far."""
+        return self.w.hops
+
+    @property
+    def delivered_flows(self):
+        """Flows whose last byte has arrived so far."""
+        return self.w.delivered_flows
+
+    @property
+    def completed_flows(self):
+        """Flows whose last frame has been acknowledged so far."""
+        return self.w.completed_flows
+
+    def columns(self):
+        """What happened, as arrays: the columns that `docs/design.md` section 9 lists."""
+        result = {name: array[: self.w.n_flows].copy() for name, array in self.results.items()}
+        result.update(self._flow_columns())
+        result.update(self._port_columns())
+        result["shared_used"] = self._shared_used()
+        reasons = np.zeros(N_REASONS, dtype=np.uint64)
+        cdef u64[::1] view = reasons
+        cdef int k
+        for k in range(N_REASONS):
+            view[k] = self.w.drops_by_reason[k]
+        result["drops_by_reason"] = reasons
+        result["counters"] = self._counters()
+        return result
+
+    cdef dict _flow_columns(self):
+        cdef World* w = self.w
+        names = ("sent", "retransmitted", "timeouts", "cnps", "nacks", "marked")
+        table = np.zeros((len(names), w.n_flows), dtype=np.uint64)
+        cdef u64[:, ::1] view = table
+        cdef u32 flow
+        for flow in range(w.n_flows):
+            view[0, flow] = <u64>w.senders[flow].high + w.senders[flow].retransmitted
+            view[1, flow] = w.senders[flow].retransmitted
+            view[2, flow] = w.senders[flow].timeouts
+            view[3, flow] = w.receivers[flow].cnps
+            view[4, flow] = w.receivers[flow].nacks
+            view[5, flow] = w.receivers[flow].marked
+        return {f"flow_{name}": table[i] for i, name in enumerate(names)}
+
+    cdef dict _port_columns(self):
+        cdef World* w = self.w
+        names = (
+            "queue_bytes", "queue_peak_bytes", "queue_marks", "queue_drops", "ingress_bytes",
+            "headroom_bytes", "headroom_peak_bytes", "pauses_sent", "paused_ps",
+        )
+        table = np.zeros((len(names), w.n_ports, w.n_classes), dtype=np.int64)
+        waits = np.zeros((w.n_ports, w.n_classes))
+        tx_bytes = np.zeros(w.n_ports, dtype=np.int64)
+        cdef i64[:, :, ::1] view = table
+        cdef double[:, ::1] wait_view = waits
+        cdef i64[::1] tx_view = tx_bytes
+        cdef u32 port, c, index
+        for port in range(w.n_ports):
+            tx_view[port] = w.ports[port].tx_bytes
+            for c in range(w.n_classes):
+                index = port * w.n_classes + c
+                view[0, port, c] = w.queues[index].bytes
+                view[1, port, c] = w.queues[index].peak_bytes
+                view[2, port, c] = <i64>w.queues[index].marks
+                view[3, port, c] = w.queues[index].drops
+                view[4, port, c] = w.ingress[index].bytes
+                view[5, port, c] = w.ingress[index].headroom_used
+                view[6, port, c] = w.pauses[index].headroom_peak
+                view[7, port, c] = <i64>w.pauses[index].pauses_sent
+                view[8, port, c] = w.pauses[index].paused_ps
+                if w.ports[port].paused >> c & 1 and w.end_ps > w.pauses[index].since_ps:
+                    view[8, port, c] += w.end_ps - w.pauses[index].since_ps
+                wait_view[port, c] = w.queues[index].wait_integral
+        columns = {name: table[i] for i, name in enumerate(names)}
+        columns["queue_wait_integral"] = waits
+        columns["port_tx_bytes"] = tx_bytes
+        return columns
+
+    cdef object _shared_used(self):
+        used = np.zeros(self.w.n_nodes, dtype=np.int64)
+        cdef i64[::1] view = used
+        cdef u32 node
+        for node in range(self.w.n_nodes):
+            view[node] = self.w.nodes[node].shared_used
+        return used
+
+    cdef dict _counters(self):
+        cdef World* w = self.w
+        cdef u32 port
+        cdef u64 in_flight = 0
+        for port in range(w.n_ports):
+            in_flight += w.ports[port].link.tail - w.ports[port].link.head
+        return {
+            "hops": w.hops,
+            "frames_started": w.frames_started,
+            "frames_arrived": w.hops,
+            "in_flight": in_flight,
+            "end_ps": w.end_ps,
+            "fingerprint": w.fingerprint,
+        }
+
+    def rows(self, stream):
+        """The recorded rows of one stream so far, sorted by their fields (see `fabric.lowered.ROW`).
+
+        Raises
+        ------
+        SimulationError
+            If there is no memory for the rows that are still open.
+        """
+        cdef int number = STREAMS.index(stream)
+        cdef u64 counts[7]
+        cdef int k
+        cdef World* w = self.w
+        for k in range(N_STREAMS):
+            counts[k] = w.streams[k].count
+        append_pending_rows(w)
+        cdef u64 count = w.streams[number].count
+        table = np.zeros(count, dtype=ROW)
+        if count:
+            memcpy(<void*>pointer(table), w.streams[number].rows, count * sizeof(Row))
+        for k in range(N_STREAMS):
+            w.streams[k].count = counts[k]
+        if w.error:
+            raise SimulationError("memory has run out while rows were collected")
+        return table[np.lexsort([table[name] for name in reversed(ROW_ORDER)])]

@@ -1,0 +1,151 @@
+# Building and freeing a `World`: memory for what there is, and the static part of nodes and ports.
+#
+# Nodes are given their wake words in the order in which a window visits them: each switch that has
+# hosts right after its hosts, so that what a host has just sent is still in the cache; then the rest.
+
+from libc.stdlib cimport calloc, free, malloc
+
+from fabric.engine.node cimport HOST, SWITCH, Node, Wake
+from fabric.engine.port cimport ClassQueue, Ingress, IngressQueues, PauseStat, Port
+from fabric.engine.queues cimport ingress_queues_free
+from fabric.engine.ring cimport Ring, ring_free
+from fabric.engine.types cimport NEVER, i64, u8, u16, u32, u64
+from fabric.engine.flow cimport Receiver, Sender
+from fabric.engine.world cimport (
+    N_STREAMS,
+    LinkWatch,
+    QueueWatch,
+    ReadyHeap,
+    World,
+)
+
+
+cdef inline bint allocate(World* w, bint per_ingress, bint watch_queues, bint watch_links) noexcept nogil:
+    """Zeroed arrays; memory that nothing touches stays the system's. False when there is none."""
+    cdef u64 pairs = <u64>w.n_ports * w.n_classes
+    w.nodes = <Node*>calloc(w.n_nodes, sizeof(Node))
+    w.ports = <Port*>calloc(w.n_ports + 1, sizeof(Port))
+    w.queues = <ClassQueue*>calloc(pairs + 1, sizeof(ClassQueue))
+    w.ingress = <Ingress*>calloc(pairs + 1, sizeof(Ingress))
+    w.pauses = <PauseStat*>calloc(pairs + 1, sizeof(PauseStat))
+    w.mac = <Ring*>calloc(w.n_ports + 1, sizeof(Ring))
+    w.dwrr_current = <u8*>calloc(8 * <u64>w.n_ports + 8, 1)
+    w.port_lossy = <u8*>calloc(w.n_ports + 1, 1)
+    w.ready = <ReadyHeap*>calloc(<u64>w.n_host_ports * w.n_classes + 1, sizeof(ReadyHeap))
+    w.senders = <Sender*>calloc(w.n_flows + 1, sizeof(Sender))
+    w.receivers = <Receiver*>calloc(w.n_flows + 1, sizeof(Receiver))
+    w.wakes = <Wake*>calloc(w.n_wakes + 1, sizeof(Wake))
+    w.wake_node = <u32*>calloc(w.n_wakes + 1, sizeof(u32))
+    if (
+        w.nodes == NULL or w.ports == NULL or w.queues == NULL or w.ingress == NULL or w.pauses == NULL
+        or w.mac == NULL or w.dwrr_current == NULL or w.port_lossy == NULL or w.ready == NULL
+        or w.senders == NULL or w.receivers == NULL or w.wakes == NULL or w.wake_node == NULL
+    ):
+        return False
+    if per_ingress:
+        w.ingress_queues = <IngressQueues**>calloc(pairs + 1, sizeof(IngressQueues*))
+        if w.ingress_queues == NULL:
+            return False
+    if watch_queues:
+        w.queue_watch = <QueueWatch*>calloc(pairs + 1, sizeof(QueueWatch))
+        if w.queue_watch == NULL:
+            return False
+    if watch_links:
+        w.link_watch = <LinkWatch*>calloc(w.n_ports + 1, sizeof(LinkWatch))
+        if w.link_watch == NULL:
+            return False
+    return True
+
+
+cdef inline void place_node(World* w, u32 node, u32* next_wake) noexcept nogil:
+    """Gives a node its wake words, and their bits to the links that end there."""
+    cdef Node* n = &w.nodes[node]
+    cdef u32 k
+    n.n_wakes = (n.n_ports + 63) // 64
+    if n.n_wakes == 0:
+        n.n_wakes = 1
+    n.first_wake = next_wake[0]
+    next_wake[0] += n.n_wakes
+    for k in range(n.n_wakes):
+        w.wake_node[n.first_wake + k] = node
+        w.wakes[n.first_wake + k].due_ps = NEVER
+    for k in range(n.n_ports):
+        w.ports[w.ports[n.port_base + k].peer].link.tag = n.first_wake * 64 + k
+
+
+cdef inline bint place_nodes(World* w) noexcept nogil:
+    """Lays the wake words out; ports must know their peers. False without memory."""
+    cdef u8* placed = <u8*>calloc(w.n_nodes + 1, 1)
+    cdef u32 node, k, peer_node, next_wake = 0
+    cdef Node* n
+    if placed == NULL:
+        return False
+    for node in range(w.n_nodes):
+        n = &w.nodes[node]
+        if n.kind == HOST:
+            continue
+        for k in range(n.n_ports):
+            peer_node = w.port_node[w.ports[n.port_base + k].peer]
+            if w.nodes[peer_node].kind == HOST and not placed[peer_node]:
+                placed[peer_node] = 1
+                place_node(w, peer_node, &next_wake)
+        placed[node] = 1
+        place_node(w, node, &next_wake)
+    for node in range(w.n_nodes):
+        if not placed[node]:
+            place_node(w, node, &next_wake)
+    free(placed)
+    for node in range(w.n_nodes):
+        n = &w.nodes[node]
+        n.next_timer_ps = NEVER
+        n.settle_from_ps = NEVER
+        if n.kind == SWITCH:
+            n.backlog = <u64*>calloc(n.n_wakes, sizeof(u64))
+            if n.backlog == NULL:
+                return False
+    return True
+
+
+cdef inline void free_world(World* w) noexcept nogil:
+    """Frees all that the world owns; safe on one that was only half built."""
+    cdef u64 pairs = <u64>w.n_ports * w.n_classes
+    cdef u64 k
+    if w.nodes != NULL:
+        for k in range(w.n_nodes):
+            free(w.nodes[k].backlog)
+            free(w.nodes[k].timers.slots)
+    if w.ports != NULL:
+        for k in range(w.n_ports):
+            ring_free(&w.ports[k].link)
+    if w.mac != NULL:
+        for k in range(w.n_ports):
+            ring_free(&w.mac[k])
+    if w.queues != NULL:
+        for k in range(pairs):
+            ring_free(&w.queues[k].frames)
+    if w.ingress_queues != NULL:
+        for k in range(pairs):
+            ingress_queues_free(w.ingress_queues[k])
+    if w.ready != NULL:
+        for k in range(<u64>w.n_host_ports * w.n_classes):
+            free(w.ready[k].slots)
+    for k in range(N_STREAMS):
+        free(w.streams[k].rows)
+    free(w.nodes)
+    free(w.ports)
+    free(w.queues)
+    free(w.ingress)
+    free(w.pauses)
+    free(w.ingress_queues)
+    free(w.mac)
+    free(w.dwrr_current)
+    free(w.port_lossy)
+    free(w.ready)
+    free(w.senders)
+    free(w.receivers)
+    free(w.wakes)
+    free(w.wake_node)
+    free(w.queue_watch)
+    free(w.link_watch)
+    free(w.arrivals.keys)
+    free(w.arrivals.sorted)

@@ -1,0 +1,137 @@
+# Egress of a switch: lazy ports that catch up when somebody looks.
+#
+# `advance` lets one port start everything that it would have started up to an instant; `settle` does so
+# for the whole switch in order of time (and port, at one instant), which is what makes releases, RESUME
+# tests and thresholds exact. While no ingress is paused nobody can see the order in which ports of one
+# switch started their frames, so only the port in question is advanced; as soon as one is paused, every
+# event settles first.
+
+from fabric.engine.buffer cimport profile_of, release
+from fabric.engine.ecn cimport ecn_mark
+from fabric.engine.link cimport transmit
+from fabric.engine.node cimport Node
+from fabric.engine.packet cimport Packet
+from fabric.engine.pfc cimport note_backlog, send_pfc, start_mac_frame
+from fabric.engine.port cimport RECORD_QUEUE, ClassQueue, Port
+from fabric.engine.profile cimport ECN_AT_DEQUEUE, ClassProfile, Scheduler
+from fabric.engine.queues cimport queue_front, queue_pop
+from fabric.engine.recorder cimport record_queue
+from fabric.engine.scheduler cimport dwrr_pick, shared_level, top_level
+from fabric.engine.types cimport NEVER, i64, likely, trailing_zeros, u8, u32, u64, unlikely
+from fabric.engine.world cimport World
+
+
+cdef inline bint may_start(const Port* p) noexcept nogil:
+    return p.mac_pending != 0 or (p.backlog & ~p.paused) != 0
+
+
+cdef inline void clear_backlog(Node* n, u32 local) noexcept nogil:
+    n.backlog[local >> 6] &= ~(<u64>1 << (local & 63))
+
+
+cdef inline u8 pick_class(World* w, const Node* n, u32 port, u8 candidates) noexcept nogil:
+    """The class that the scheduler serves next, of those with a frame that may go."""
+    cdef const Scheduler* scheduler = &w.schedulers[n.scheduler]
+    cdef u8 level = top_level(scheduler, candidates)
+    cdef u8 mask = scheduler.level_mask[level]
+    cdef u8 rest, c
+    cdef u32 head_bytes[8]
+    if likely(not shared_level(mask)):
+        return <u8>trailing_zeros(mask)
+    rest = mask & candidates
+    while rest:
+        c = <u8>trailing_zeros(rest)
+        rest &= rest - 1
+        head_bytes[c] = queue_front(w, n, port * w.n_classes + c).size_bytes
+    return dwrr_pick(w, port, scheduler, level, candidates, head_bytes)
+
+
+cdef inline void start_queued(World* w, Node* n, u32 local, Port* p, i64 start_ps) noexcept nogil:
+    """Starts the frame that the scheduler picks; there must be one that may go."""
+    cdef u32 port = n.port_base + local
+    cdef u8 c = pick_class(w, n, port, p.backlog & ~p.paused)
+    cdef u32 index = port * w.n_classes + c
+    cdef ClassQueue* q = &w.queues[index]
+    cdef const ClassProfile* outward = profile_of(w, index)
+    cdef Packet* frame = queue_front(w, n, index)
+    cdef u32 ingress = frame.ingress
+    cdef u32 size_bytes = frame.size_bytes
+    cdef bint resume
+    q.bytes -= size_bytes
+    q.wait_integral += <double>size_bytes * <double>(start_ps - frame.time_ps)
+    if unlikely(outward.ecn_mode == ECN_AT_DEQUEUE and q.bytes > outward.ecn_kmin_bytes):
+        ecn_mark(w, outward, port, frame, q.bytes, start_ps)
+    resume = release(w, n, (n.port_base + ingress) * w.n_classes + c, size_bytes)
+    transmit(w, p, frame, start_ps)
+    queue_pop(w, n, index)
+    if q.bytes == 0:
+        p.backlog &= ~<u8>(1 << c)
+        q.deficit = 0
+    if unlikely(p.record & RECORD_QUEUE != 0):
+        record_queue(w, port, c, start_ps)
+    if unlikely(resume):
+        send_pfc(w, n, ingress, c, False, start_ps)
+
+
+cdef inline void start_next(World* w, Node* n, u32 local, Port* p, i64 start_ps) noexcept nogil:
+    """Starts what goes next at a free port that has something that may go."""
+    if unlikely(p.mac_pending != 0):
+        start_mac_frame(w, p, n.port_base + local, start_ps)
+    else:
+        start_queued(w, n, local, p, start_ps)
+    if p.backlog == 0 and not p.mac_pending:
+        clear_backlog(n, local)
+
+
+cdef inline void advance(World* w, Node* n, u32 local, Port* p, i64 time_ps) noexcept nogil:
+    """Lets one port start everything that it starts at or before an instant."""
+    while p.busy_ps <= time_ps and may_start(p):
+        start_next(w, n, local, p, p.busy_ps)
+
+
+cdef inline void try_start(World* w, Node* n, u32 local, Port* p, i64 time_ps) noexcept nogil:
+    """An event at `time_ps` may have made a start possible."""
+    if may_start(p):
+        if p.busy_ps <= time_ps:
+            start_next(w, n, local, p, time_ps)
+        if may_start(p):
+            note_backlog(n, local, p)
+
+
+cdef inline void settle(World* w, Node* n, i64 time_ps) noexcept nogil:
+    """Lets every port start what it starts at or before an instant, in order of time and port."""
+    cdef i64 first_ps
+    cdef u32 first = 0, word, local
+    cdef u64 bits
+    cdef Port* p
+    while n.settle_from_ps <= time_ps:
+        first_ps = NEVER
+        for word in range(n.n_wakes):
+            bits = n.backlog[word]
+            while bits:
+                local = word * 64 + trailing_zeros(bits)
+                bits &= bits - 1
+                p = &w.ports[n.port_base + local]
+                if p.busy_ps < first_ps and may_start(p):
+                    first_ps = p.busy_ps
+                    first = local
+        n.settle_from_ps = first_ps
+        if first_ps <= time_ps:
+            start_next(w, n, first, &w.ports[n.port_base + first], first_ps)
+
+
+cdef inline void catch_up(World* w, Node* n, i64 time_ps) noexcept nogil:
+    """What `settle` does, in any order of ports; for the end of a window of a switch with no pause."""
+    cdef u32 word, local
+    cdef u64 bits
+    cdef Port* p
+    n.settle_from_ps = NEVER
+    for word in range(n.n_wakes):
+        bits = n.backlog[word]
+        while bits:
+            local = word * 64 + trailing_zeros(bits)
+            bits &= bits - 1
+            p = &w.ports[n.port_base + local]
+            advance(w, n, local, p, time_ps)
+            if p.busy_ps < n.settle_from_ps and may_start(p):
+                n.settle_from_ps = p.busy_ps

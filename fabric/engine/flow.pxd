@@ -1,0 +1,67 @@
+# A flow's two ends: what the sender and the receiver remember.
+#
+# The sender is two cache lines: the first is all that sending and an ACK need, the second belongs to
+# congestion control. Both ends come to life when first used (`alive`); a flow that has not started
+# costs no memory beyond its row in the scenario.
+
+from fabric.engine.types cimport i64, u8, u16, u32
+
+cdef enum SenderFlag:
+    SENDER_STARTED = 1
+    SENDER_READY = 2        # in the ready heap of its port and class
+    SENDER_COMPLETE = 4     # every frame acknowledged
+    SENDER_RTO_ARMED = 8    # a retransmission timer is set
+
+cdef enum CongestionFlag:
+    CC_ACTIVE = 1           # has been marked at least once
+    CC_ALPHA = 2            # vendor form: marked since the last alpha update
+    CC_CUT = 4              # vendor form: marked since the last cut
+    CC_INCREASING = 8       # vendor form: the increase timer runs
+
+cdef struct CongestionState:
+    double rate             # bit/s
+    double target           # bit/s
+    double alpha
+    i64 alpha_base_ps       # the last update of alpha
+    i64 increase_base_ps    # the last increase event of the timer, or the last cut
+    i64 cut_base_ps         # vendor form: where the cut clock stands
+    i64 cut_mark_ps         # vendor form: the first mark since the last cut; paper form: bytes counted
+    u32 timer_events        # paper form: T; vendor form: stage
+    u32 byte_events         # paper form: B
+
+cdef struct Sender:
+    u32 next                # number of the next frame to send
+    u32 acked               # frames before this one have arrived
+    u32 frames
+    u32 window_frames       # 0: none
+    u32 high                # frames before this one have been sent at least once
+    u32 destination
+    u32 path_hash
+    u32 port
+    i64 next_time_ps        # pacing: not before
+    i64 progress_ps         # what the retransmission time-out counts from
+    u32 retransmitted
+    u32 timeouts
+    u16 last_frame_bytes
+    u16 transport
+    u8 traffic_class
+    u8 flags                # SenderFlag
+    u8 cc_flags             # CongestionFlag
+    u8 record
+    CongestionState cc
+
+cdef struct Receiver:
+    u32 expected            # next frame in order
+    u32 frames
+    u32 source
+    u32 path_hash
+    u32 nacked_for          # 1 + the value of `expected` that the last NACK carried; 0: none yet
+    u32 last_out_of_order
+    i64 last_nack_ps
+    i64 last_cnp_ps
+    u32 cnps
+    u32 nacks
+    u32 marked
+    u16 transport
+    u8 alive
+    u8 mark_to_echo

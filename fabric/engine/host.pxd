@@ -1,0 +1,105 @@
+# A host: what it does with a frame, its timers, and its windows.
+
+from fabric.engine.arrivals cimport gather_arrivals
+from fabric.engine.link cimport lost_on_link
+from fabric.engine.nic cimport nic_advance, nic_next_start, nic_try
+from fabric.engine.node cimport (
+    TIMER_FLOW_START,
+    TIMER_PFC_EFFECT,
+    TIMER_RTO,
+    Node,
+    Timer,
+    timer_pop,
+    timer_push,
+)
+from fabric.engine.packet cimport DATA, PFC, Packet
+from fabric.engine.pfc cimport take_pfc
+from fabric.engine.port cimport Port
+from fabric.engine.receiver cimport on_data
+from fabric.engine.recorder cimport fingerprint_arrival, record_drop
+from fabric.engine.ring cimport ring_front, ring_pop
+from fabric.engine.sender cimport on_feedback, on_rto_timer, start_flow
+from fabric.engine.types cimport i64, later, likely, sooner, u8, u32, u64, unlikely
+from fabric.engine.world cimport ERROR_MEMORY, World
+
+cdef enum:
+    LINK_LOSS = 0
+
+
+cdef inline void pfc_effect_at_host(World* w, Node* n, u32 port, u8 traffic_class, bint on, i64 time_ps) noexcept nogil:
+    cdef Port* p = &w.ports[port]
+    nic_advance(w, n, port, p, time_ps)
+    take_pfc(w, port, traffic_class, on, time_ps)
+    nic_try(w, n, port, p, time_ps)
+
+
+cdef inline void host_arrival(World* w, Node* n, u32 local, Packet* frame) noexcept nogil:
+    """A frame has arrived at a local port at `frame.time_ps`."""
+    cdef i64 time_ps = frame.time_ps
+    cdef u32 port = n.port_base + local
+    cdef u32 sender = w.ports[port].peer
+    if w.fingerprint_on:
+        fingerprint_arrival(w, port, frame)
+    if unlikely(w.port_lossy[sender] != 0) and lost_on_link(w, sender, frame):
+        record_drop(w, sender, frame, time_ps, LINK_LOSS)
+    elif frame.kind == DATA:
+        on_data(w, n, port, frame, time_ps)
+    elif likely(frame.kind != PFC):
+        on_feedback(w, n, frame, time_ps)
+    elif n.pfc_response_ps == 0:
+        pfc_effect_at_host(w, n, port, frame.traffic_class, frame.sequence != 0, time_ps)
+    elif not timer_push(
+        n, time_ps + n.pfc_response_ps, TIMER_PFC_EFFECT,
+        port * 16 + frame.traffic_class * 2 + (frame.sequence != 0),
+    ):
+        w.error = ERROR_MEMORY
+
+
+cdef inline void host_timers(World* w, Node* n, i64 before_ps) noexcept nogil:
+    """Lets the timers that expire before an instant act."""
+    cdef Timer timer
+    cdef u32 id
+    cdef u8 kind
+    while n.next_timer_ps < before_ps:
+        timer = timer_pop(n)
+        id = <u32>timer.key
+        kind = <u8>(timer.key >> 56)
+        if kind == TIMER_FLOW_START:
+            start_flow(w, n, id, timer.time_ps)
+        elif kind == TIMER_RTO:
+            on_rto_timer(w, n, id, timer.time_ps)
+        else:
+            pfc_effect_at_host(w, n, id >> 4, <u8>(id >> 1 & 7), id & 1, timer.time_ps)
+
+
+cdef inline i64 host_window(World* w, Node* n, i64 start_ps, i64 end_ps) noexcept nogil:
+    """Everything that happens at a host in [start, end); returns when it is next due by itself."""
+    cdef u64 count = gather_arrivals(w, n, start_ps, end_ps)
+    cdef u64 k
+    cdef u32 local
+    cdef Port* p
+    cdef Packet* frame
+    cdef i64 due_ps
+    for k in range(count):
+        local = <u32>(w.arrivals.keys[k] & 0xFFFF)
+        p = &w.ports[w.ports[n.port_base + local].peer]
+        frame = ring_front(&p.link)
+        ring_pop(&p.link)
+        if unlikely(n.next_timer_ps < frame.time_ps):
+            host_timers(w, n, frame.time_ps)
+        host_arrival(w, n, local, frame)
+        if unlikely(w.out_of_memory != 0):
+            w.error = ERROR_MEMORY
+            return end_ps
+    if count:
+        w.hops += count
+        w.end_ps = later(w.end_ps, start_ps + <i64>(w.arrivals.keys[count - 1] >> 32))
+    if unlikely(n.next_timer_ps < end_ps):
+        host_timers(w, n, end_ps)
+    due_ps = n.next_timer_ps
+    for local in range(n.n_ports):
+        p = &w.ports[n.port_base + local]
+        if p.backlog & ~p.paused:
+            nic_advance(w, n, n.port_base + local, p, end_ps - 1)
+            due_ps = sooner(due_ps, nic_next_start(w, n.port_base + local, p))
+    return due_ps

@@ -1,0 +1,79 @@
+# A link: serialisation, propagation, and the bell that tells the peer.
+#
+# A frame that starts at s occupies the transmitter for exactly ceil(8e12 * wire bytes / rate)
+# picoseconds, rounded per frame and never per byte, so no rate is ever beaten. It arrives when its
+# last bit has (or, at a cut-through receiver, its first `cut_bytes`), plus the delay. Frames of one
+# link arrive in the order in which they started. Loss is drawn at the receiver.
+
+from fabric.engine.packet cimport PFC, Packet
+from fabric.engine.port cimport Port
+from fabric.engine.recorder cimport record_start
+from fabric.engine.ring cimport ring_push
+from fabric.engine.rng cimport draw, frame_key, unit_interval
+from fabric.engine.types cimport i64, likely, u16, u32, u64, unlikely
+from fabric.engine.node cimport Wake
+from fabric.engine.world cimport World
+
+
+cdef inline i64 serialisation_ps(const World* w, const Port* p, u32 wire_bytes) noexcept nogil:
+    cdef u64 rate
+    if likely(p.ps_per_byte != 0):
+        return <i64>(<u64>wire_bytes * p.ps_per_byte)
+    rate = <u64>w.port_rate_bps[p - w.ports]
+    return <i64>((<u64>wire_bytes * <u64>8000000000000 + rate - 1) // rate)
+
+
+cdef inline void wake(World* w, u32 bit, i64 time_ps) noexcept nogil:
+    """A frame will arrive at `time_ps` over the link whose wake bit this is."""
+    cdef Wake* word = &w.wakes[bit >> 6]
+    word.bits |= <u64>1 << (bit & 63)
+    if time_ps < word.due_ps:
+        word.due_ps = time_ps
+
+
+cdef inline Packet* begin_frame(World* w, Port* p, u32 size_bytes, i64 start_ps) noexcept nogil:
+    """Occupies the transmitter from `start_ps` and returns the frame's slot on the link.
+
+    The caller fills in all but `time_ps` and `size_bytes`, then calls `announce`.
+    """
+    cdef Packet* slot = ring_push(&p.link, &w.scratch, &w.out_of_memory)
+    cdef u32 wire_bytes = size_bytes + p.gap_bytes
+    cdef i64 end_ps = start_ps + serialisation_ps(w, p, wire_bytes)
+    cdef i64 seen_ps = end_ps
+    if unlikely(p.cut_bytes != 0 and p.cut_bytes < wire_bytes):
+        seen_ps = start_ps + serialisation_ps(w, p, p.cut_bytes)
+    slot.time_ps = seen_ps + p.delay_ps
+    slot.size_bytes = <u16>size_bytes
+    p.busy_ps = end_ps
+    p.tx_bytes += wire_bytes
+    w.frames_started += 1
+    wake(w, p.link.tag, slot.time_ps)
+    return slot
+
+
+cdef inline void announce(World* w, Port* p, const Packet* frame, i64 start_ps) noexcept nogil:
+    """Records the frame that has just begun, if the port is recorded."""
+    if unlikely(p.record != 0):
+        record_start(w, p, frame, start_ps, <u32>frame.size_bytes + p.gap_bytes)
+
+
+cdef inline void transmit(World* w, Port* p, const Packet* frame, i64 start_ps) noexcept nogil:
+    """Starts a copy of `frame` on the link."""
+    cdef Packet* slot = begin_frame(w, p, frame.size_bytes, start_ps)
+    cdef i64 arrival_ps = slot.time_ps
+    slot[0] = frame[0]
+    slot.time_ps = arrival_ps
+    announce(w, p, slot, start_ps)
+
+
+cdef inline bint lost_on_link(World* w, u32 sender_port, const Packet* frame) noexcept nogil:
+    """Draws whether a frame that has just arrived was lost on a link that loses frames."""
+    cdef double x, q, p
+    cdef u64 key
+    if frame.kind == PFC:
+        return False
+    x = <double>(8 * (<u32>frame.size_bytes + w.ports[sender_port].gap_bytes)) * w.port_ber_rate[sender_port]
+    q = x - x * x / 2.0 + x * x * x / 6.0 - x * x * x * x / 24.0
+    p = w.port_loss[sender_port] + (1.0 - w.port_loss[sender_port]) * q
+    key = frame_key(frame.time_ps, frame.flow, frame.sequence)
+    return unit_interval(draw(w.key_loss, sender_port, key)) < p

@@ -1,0 +1,186 @@
+# A NIC port: what it sends next, and when.
+#
+# A class has its control frames (ACK, NACK, CNP) first, then its flows by eligibility. The port starts
+# at the first instant at which it is free and any unpaused class has something to send, and then the
+# node's scheduler chooses among the classes that have. Like a switch port it is lazy: `nic_advance`
+# starts everything up to an instant, and whoever handles an event at t calls it first and `nic_try`
+# afterwards.
+
+from fabric.engine.congestion cimport pacing_gap
+from fabric.engine.flow cimport SENDER_READY, SENDER_RTO_ARMED, SENDER_STARTED, Sender
+from fabric.engine.link cimport announce, begin_frame, transmit
+from fabric.engine.node cimport TIMER_RTO, Node, timer_push
+from fabric.engine.packet cimport DATA, Packet
+from fabric.engine.port cimport Port
+from fabric.engine.profile cimport Scheduler, TransportProfile
+from fabric.engine.ready cimport ready_pop, ready_push, ready_settle_top
+from fabric.engine.ring cimport Ring, ring_empty, ring_front, ring_pop, ring_push
+from fabric.engine.scheduler cimport dwrr_pick, shared_level, top_level
+from fabric.engine.types cimport NEVER, i64, later, likely, trailing_zeros, u8, u16, u32, u64, unlikely
+from fabric.engine.world cimport ERROR_MEMORY, ReadyHeap, World
+
+
+cdef inline bint window_open(const Sender* s) noexcept nogil:
+    return s.window_frames == 0 or s.next - s.acked < s.window_frames
+
+
+cdef inline bint sendable(const Sender* s) noexcept nogil:
+    return s.flags & SENDER_STARTED and s.next < s.frames and window_open(s)
+
+
+cdef inline u32 next_frame_bytes(const World* w, const Sender* s) noexcept nogil:
+    return s.last_frame_bytes if s.next + 1 == s.frames else w.transports[s.transport].frame_bytes
+
+
+cdef inline void make_ready(World* w, u32 flow, Sender* s, i64 time_ps) noexcept nogil:
+    """Lets a flow that may (again) send wait for its turn."""
+    cdef u32 index = s.port * w.n_classes + s.traffic_class
+    if s.flags & SENDER_READY or not sendable(s):
+        return
+    if not ready_push(&w.ready[index], later(s.next_time_ps, time_ps), flow):
+        w.error = ERROR_MEMORY
+        return
+    s.flags |= SENDER_READY
+    w.ports[s.port].backlog |= <u8>(1 << s.traffic_class)
+
+
+cdef inline i64 class_eligible(const World* w, u32 index) noexcept nogil:
+    """From when on a class has something to send; control frames can always go."""
+    if not ring_empty(&w.queues[index].frames):
+        return 0
+    return w.ready[index].slots[0].eligible_ps if w.ready[index].count else NEVER
+
+
+cdef inline i64 nic_next_start(const World* w, u32 port, const Port* p) noexcept nogil:
+    """When a port starts its next frame if nothing happens before; NEVER if it then stays idle."""
+    cdef u8 classes = p.backlog & ~p.paused
+    cdef i64 first_ps = NEVER, eligible_ps
+    while classes:
+        eligible_ps = class_eligible(w, port * w.n_classes + trailing_zeros(classes))
+        if eligible_ps < first_ps:
+            first_ps = eligible_ps
+        classes &= classes - 1
+    return later(p.busy_ps, first_ps)
+
+
+cdef inline void clear_if_idle(World* w, Port* p, u32 index, u8 c) noexcept nogil:
+    """Drops the class from the port's backlog when it has neither control frames nor flows."""
+    if w.ready[index].count == 0 and ring_empty(&w.queues[index].frames):
+        p.backlog &= ~<u8>(1 << c)
+        w.queues[index].deficit = 0
+
+
+cdef inline void send_control(World* w, Port* p, u32 index, u8 c, i64 start_ps) noexcept nogil:
+    cdef Ring* ring = &w.queues[index].frames
+    transmit(w, p, ring_front(ring), start_ps)
+    ring_pop(ring)
+    clear_if_idle(w, p, index, c)
+
+
+cdef inline void send_data(World* w, Node* n, Port* p, u32 index, u8 c, i64 start_ps) noexcept nogil:
+    """Starts the next frame of the flow that has been eligible longest."""
+    cdef ReadyHeap* heap = &w.ready[index]
+    cdef u32 flow = heap.slots[0].flow
+    cdef Sender* s = &w.senders[flow]
+    cdef u32 size_bytes = next_frame_bytes(w, s)
+    cdef Packet* frame = begin_frame(w, p, size_bytes, start_ps)
+    cdef i64 rto_ps = w.transports[s.transport].rto_ps
+    frame.flow = flow
+    frame.sequence = s.next
+    frame.destination = s.destination
+    frame.path_hash = s.path_hash
+    frame.ingress = 0
+    frame.kind = DATA
+    frame.traffic_class = c
+    frame.mark = 0
+    frame.spare = 0
+    announce(w, p, frame, start_ps)
+    if s.next == s.acked:
+        s.progress_ps = start_ps
+    if likely(s.next == s.high):
+        s.high += 1
+    else:
+        s.retransmitted += 1
+    s.next += 1
+    s.next_time_ps = start_ps + pacing_gap(
+        w, flow, s, size_bytes + p.gap_bytes, p.busy_ps - start_ps, start_ps
+    )
+    if unlikely(not s.flags & SENDER_RTO_ARMED) and rto_ps:
+        s.flags |= SENDER_RTO_ARMED
+        if not timer_push(n, start_ps + rto_ps, TIMER_RTO, flow):
+            w.error = ERROR_MEMORY
+    if likely(s.next < s.frames and window_open(s)):
+        heap.slots[0].eligible_ps = s.next_time_ps
+        ready_settle_top(heap)
+    else:
+        s.flags &= ~SENDER_READY
+        ready_pop(heap)
+        clear_if_idle(w, p, index, c)
+
+
+cdef inline u8 nic_pick(World* w, const Node* n, u32 port, u8 candidates) noexcept nogil:
+    """The class that the scheduler serves next, of those with something to send now."""
+    cdef const Scheduler* scheduler = &w.schedulers[n.scheduler]
+    cdef u8 level = top_level(scheduler, candidates)
+    cdef u8 mask = scheduler.level_mask[level]
+    cdef u8 rest, c
+    cdef u32 head_bytes[8]
+    cdef u32 index
+    if likely(not shared_level(mask)):
+        return <u8>trailing_zeros(mask)
+    rest = mask & candidates
+    while rest:
+        c = <u8>trailing_zeros(rest)
+        rest &= rest - 1
+        index = port * w.n_classes + c
+        if not ring_empty(&w.queues[index].frames):
+            head_bytes[c] = ring_front(&w.queues[index].frames).size_bytes
+        else:
+            head_bytes[c] = next_frame_bytes(w, &w.senders[w.ready[index].slots[0].flow])
+    return dwrr_pick(w, port, scheduler, level, candidates, head_bytes)
+
+
+cdef inline void nic_start(World* w, Node* n, u32 port, Port* p, i64 start_ps) noexcept nogil:
+    """Starts what goes next at a free port; some class must have something to send at `start_ps`."""
+    cdef u8 classes = p.backlog & ~p.paused
+    cdef u8 candidates = 0, c
+    cdef u32 index
+    while classes:
+        c = <u8>trailing_zeros(classes)
+        classes &= classes - 1
+        if class_eligible(w, port * w.n_classes + c) <= start_ps:
+            candidates |= <u8>(1 << c)
+    c = nic_pick(w, n, port, candidates)
+    index = port * w.n_classes + c
+    if ring_empty(&w.queues[index].frames):
+        send_data(w, n, p, index, c, start_ps)
+    else:
+        send_control(w, p, index, c, start_ps)
+
+
+cdef inline void nic_advance(World* w, Node* n, u32 port, Port* p, i64 time_ps) noexcept nogil:
+    """Lets a port start everything that it starts at or before an instant."""
+    cdef i64 start_ps
+    while p.busy_ps <= time_ps and p.backlog & ~p.paused:
+        start_ps = nic_next_start(w, port, p)
+        if start_ps > time_ps:
+            return
+        nic_start(w, n, port, p, start_ps)
+
+
+cdef inline void nic_try(World* w, Node* n, u32 port, Port* p, i64 time_ps) noexcept nogil:
+    """An event at `time_ps` may have made a start possible."""
+    if p.busy_ps <= time_ps and nic_next_start(w, port, p) <= time_ps:
+        nic_start(w, n, port, p, time_ps)
+
+
+cdef inline void queue_control(World* w, Node* n, u32 port, const Packet* frame, i64 time_ps) noexcept nogil:
+    """Queues a control frame at a port that has been advanced, and starts it if the port is free."""
+    cdef Port* p = &w.ports[port]
+    cdef u8 c = frame.traffic_class
+    cdef Packet* slot = ring_push(&w.queues[port * w.n_classes + c].frames, &w.scratch, &w.out_of_memory)
+    if unlikely(w.out_of_memory != 0):
+        return
+    slot[0] = frame[0]
+    p.backlog |= <u8>(1 << c)
+    nic_try(w, n, port, p, time_ps)

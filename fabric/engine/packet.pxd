@@ -1,0 +1,31 @@
+# A frame, by value: 32 bytes, two to a cache line.
+#
+# Frames live in rings (on a link, in a class queue, in a host's control queue) and are copied from one
+# to the next; there is no pool and there are no indices to chase. `time_ps` is the arrival at the far
+# end while the frame is on a link, and the instant of queueing while it waits.
+
+from fabric.engine.types cimport i64, u8, u16, u32
+
+cdef enum Kind:
+    DATA = 0
+    ACK = 1
+    NACK = 2
+    CNP = 3
+    PFC = 4
+
+cdef enum:
+    PFC_FRAME_BYTES = 64        # IEEE 802.1Qbb: a minimum-size MAC control frame
+    NO_FLOW = 0xFFFFFFFF        # the flow of a PFC frame
+
+cdef struct Packet:
+    i64 time_ps
+    u32 flow
+    u32 sequence        # DATA: frame number; ACK, NACK: next frame expected; PFC: 1 pause, 0 resume
+    u32 destination     # host
+    u32 path_hash       # chooses among equal next hops
+    u16 size_bytes      # as charged to buffers; the wire adds the port's gap
+    u16 ingress         # local port at which a switch received it
+    u8 kind
+    u8 traffic_class
+    u8 mark             # congestion experienced (DATA), or its echo (ACK, NACK)
+    u8 spare

@@ -1,0 +1,70 @@
+# Priority flow control (IEEE 802.1Qbb): PAUSE and RESUME as frames of their own.
+#
+# A PFC frame waits for the frame being sent and then goes before everything else; it is never paused
+# itself. It acts when it has arrived whole and the receiver's response time has passed; a frame being
+# sent is finished. XOFF holds until XON: quanta do not run out here.
+
+from fabric.engine.link cimport transmit
+from fabric.engine.node cimport Node
+from fabric.engine.packet cimport NO_FLOW, PFC, PFC_FRAME_BYTES, Packet
+from fabric.engine.port cimport PauseStat, Port
+from fabric.engine.recorder cimport record_pause
+from fabric.engine.ring cimport ring_empty, ring_front, ring_pop, ring_push
+from fabric.engine.types cimport i64, u8, u32, u64
+from fabric.engine.world cimport World
+
+
+cdef inline void note_backlog(Node* n, u32 local, const Port* p) noexcept nogil:
+    """A port of a switch has something to send, once it is free."""
+    n.backlog[local >> 6] |= <u64>1 << (local & 63)
+    if p.busy_ps < n.settle_from_ps:
+        n.settle_from_ps = p.busy_ps
+
+
+cdef inline void start_mac_frame(World* w, Port* p, u32 port, i64 start_ps) noexcept nogil:
+    """Starts the first waiting PFC frame; there must be one."""
+    transmit(w, p, ring_front(&w.mac[port]), start_ps)
+    ring_pop(&w.mac[port])
+    p.mac_pending = not ring_empty(&w.mac[port])
+
+
+cdef inline void send_pfc(World* w, Node* n, u32 local, u8 traffic_class, bint on, i64 time_ps) noexcept nogil:
+    """Sends PAUSE or RESUME for a class to the peer of a port; at once if the port is free."""
+    cdef u32 port = n.port_base + local
+    cdef Port* p = &w.ports[port]
+    cdef Packet* frame = ring_push(&w.mac[port], &w.scratch, &w.out_of_memory)
+    frame.time_ps = time_ps
+    frame.flow = NO_FLOW
+    frame.sequence = on
+    frame.destination = 0
+    frame.path_hash = 0
+    frame.size_bytes = PFC_FRAME_BYTES
+    frame.ingress = 0
+    frame.kind = PFC
+    frame.traffic_class = traffic_class
+    frame.mark = 0
+    frame.spare = 0
+    if on:
+        w.pauses[port * w.n_classes + traffic_class].pauses_sent += 1
+    if w.out_of_memory:
+        return
+    p.mac_pending = 1
+    if p.busy_ps <= time_ps:
+        start_mac_frame(w, p, port, time_ps)
+    if p.mac_pending:
+        note_backlog(n, local, p)
+
+
+cdef inline void take_pfc(World* w, u32 port, u8 traffic_class, bint on, i64 time_ps) noexcept nogil:
+    """The peer's PAUSE or RESUME acts on a port; the caller then tries the port."""
+    cdef Port* p = &w.ports[port]
+    cdef PauseStat* stat = &w.pauses[port * w.n_classes + traffic_class]
+    cdef u8 bit = <u8>(1 << traffic_class)
+    if on:
+        if not p.paused & bit:
+            p.paused |= bit
+            stat.since_ps = time_ps
+    elif p.paused & bit:
+        p.paused &= ~bit
+        stat.paused_ps += time_ps - stat.since_ps
+        record_pause(w, port, traffic_class, stat.since_ps, time_ps)

@@ -1,0 +1,58 @@
+# A port: its transmitter, the link that it sends on, and its queues by traffic class.
+#
+# `Port` is one cache line, all that a frame needs on its way out. Queues, ingress accounting and
+# statistics are separate arrays, indexed by port * n_classes + class, that stay untouched (and so cost
+# no memory) where nothing happens. Ports are lazy: between events a port may lag behind the clock;
+# whoever looks at it at time t first calls the `advance` of its node kind.
+#
+# Invariant: whenever an event at t has been handled, a port with a frame that it may send has
+# busy_ps > t. So the next start of a lagging port is exactly busy_ps.
+
+from fabric.engine.ring cimport Ring
+from fabric.engine.types cimport i32, i64, u8, u16, u32, u64
+
+cdef enum PortRecord:
+    RECORD_QUEUE = 1
+    RECORD_THROUGHPUT = 2
+    RECORD_PACKETS = 4
+    RECORD_CHOSEN_FLOWS = 8     # some flow's packets are recorded: look at each
+
+cdef struct Port:
+    i64 busy_ps             # the transmitter is free from this instant on
+    Ring link               # frames in flight to the peer; tag: the peer's wake bit
+    i64 delay_ps            # propagation and the receiver's fixed latency
+    i64 tx_bytes            # wire bytes whose transmission has begun
+    u32 peer
+    u32 ps_per_byte         # serialisation when that is a whole number, else 0
+    u16 gap_bytes           # preamble and inter-packet gap
+    u16 cut_bytes           # a cut-through receiver forwards after these; 0: store and forward
+    u8 backlog              # classes with something to send
+    u8 paused               # classes that the peer has paused
+    u8 mac_pending          # a PFC frame waits
+    u8 record               # PortRecord bits
+
+cdef struct ClassQueue:     # one class at one egress port of a switch
+    Ring frames             # FIFO arbiter, and the control frames of a host
+    i64 bytes
+    i64 peak_bytes
+    double wait_integral    # byte picoseconds spent waiting
+    u64 marks
+    i32 deficit             # DWRR
+    u32 drops
+
+cdef struct Ingress:        # one class at one ingress port of a switch
+    i64 bytes               # in the reserve and the shared pool
+    u32 headroom_used
+    u8 paused               # we have paused the peer
+    u8 spare[3]
+
+cdef struct PauseStat:      # one class at one port: what PFC did
+    i64 since_ps            # the peer paused us at this instant (meaningless otherwise)
+    i64 paused_ps
+    u64 pauses_sent
+    i64 headroom_peak
+
+cdef struct IngressQueues:  # a class queue of the per-ingress round-robin arbiter
+    Ring* by_ingress
+    u32 last                # local ingress port served last
+    u32 n_ports

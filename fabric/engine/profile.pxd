@@ -1,0 +1,67 @@
+# The parameters of a run, as rows that ports, nodes and flows refer to.
+#
+# The three structs have the memory layout of the NumPy records PROFILE, SCHEDULER and TRANSPORT of
+# `fabric.lowered` (aligned), so that a row is copied, not translated. A fabric has few distinct rows:
+# they stay in the first-level cache.
+
+from fabric.engine.types cimport i64, u8, u32
+
+cdef enum EcnMode:
+    ECN_OFF = 0
+    ECN_AT_ENQUEUE = 1
+    ECN_AT_DEQUEUE = 2
+
+cdef enum Feedback:
+    FEEDBACK_NONE = 0
+    FEEDBACK_CNP = 1        # congestion notification packets, at most one an interval and flow
+    FEEDBACK_ECHO = 2       # the mark comes back in the ACK
+
+cdef enum Congestion:
+    CONGESTION_NONE = 0
+    CONGESTION_DCQCN_PAPER = 1
+    CONGESTION_DCQCN_VENDOR = 2
+
+cdef struct ClassProfile:           # of one class at one kind of port
+    u8 lossless
+    u8 ecn_mode
+    u32 alpha_q16                   # ingress threshold as a share of the free pool, 16 fractional bits; 0: static
+    u32 egress_alpha_q16            # the same for the egress threshold of a lossy class
+    i64 reserved_bytes              # per ingress port
+    i64 limit_bytes                 # static ingress threshold (XOFF beyond the reserve)
+    i64 xon_offset_bytes            # hysteresis: RESUME this far below the threshold
+    i64 headroom_bytes              # per ingress port, beyond the threshold
+    i64 egress_limit_bytes          # static egress threshold of a lossy class
+    i64 ecn_kmin_bytes
+    i64 ecn_kmax_bytes
+    double ecn_pmax
+
+cdef struct Scheduler:
+    u8 n_levels
+    u8 level_mask[8]                # classes of each level of strict priority, highest level first
+    u32 quantum[8]                  # DWRR quantum in bytes, by class
+
+cdef struct TransportProfile:
+    u32 frame_bytes                 # a full data frame as charged to buffers
+    u32 payload_bytes
+    u32 control_bytes
+    u8 control_class
+    u8 feedback
+    u8 congestion
+    u8 nack_enabled
+    u8 nack_on_rewind
+    u8 clamp_target
+    u32 ack_every
+    u32 window_frames               # 0: no window
+    u32 fast_recovery
+    i64 rto_ps                      # 0: never
+    i64 nack_interval_ps
+    i64 cnp_interval_ps
+    i64 alpha_period_ps
+    i64 cut_period_ps
+    i64 increase_period_ps
+    i64 byte_counter
+    double g
+    double ai_bps
+    double hai_bps
+    double min_rate_bps
+    double first_cut

@@ -1,0 +1,67 @@
+# A growing ring of frames: the FIFO of every link and every queue.
+#
+# Empty rings own no memory. The first push takes 16 slots, a full ring doubles: capacity is cache
+# footprint, so it starts small. Counters run on and wrap; `tail - head` is the number of frames.
+# When memory runs out the push goes to a scratch frame and the ring remembers: the run then ends
+# with an error instead of a crash.
+
+from libc.stdlib cimport free, malloc
+from libc.string cimport memcpy
+
+from fabric.engine.packet cimport Packet
+from fabric.engine.types cimport u8, u32, u64, unlikely
+
+cdef enum:
+    RING_FIRST_SLOTS = 16
+
+cdef struct Ring:
+    Packet* slots
+    u32 mask            # capacity - 1; meaningless while `slots` is NULL
+    u32 head
+    u32 tail
+    u32 tag             # free for the owner (a link keeps its wake bit here)
+
+
+cdef inline bint ring_grow(Ring* ring) noexcept nogil:
+    """Doubles the ring; False when there is no memory for it."""
+    cdef u64 capacity = RING_FIRST_SLOTS if ring.slots == NULL else 2 * (<u64>ring.mask + 1)
+    cdef Packet* bigger = <Packet*>malloc(capacity * sizeof(Packet))
+    cdef u32 i = ring.head
+    if bigger == NULL:
+        return False
+    while i != ring.tail:
+        bigger[i & (capacity - 1)] = ring.slots[i & ring.mask]
+        i += 1
+    free(ring.slots)
+    ring.slots = bigger
+    ring.mask = <u32>(capacity - 1)
+    return True
+
+
+cdef inline Packet* ring_push(Ring* ring, Packet* scratch, u8* out_of_memory) noexcept nogil:
+    """The slot for one more frame; the caller fills it."""
+    cdef Packet* slot
+    if unlikely(ring.slots == NULL or ring.tail - ring.head > ring.mask):
+        if not ring_grow(ring):
+            out_of_memory[0] = 1
+            return scratch
+    slot = &ring.slots[ring.tail & ring.mask]
+    ring.tail += 1
+    return slot
+
+
+cdef inline bint ring_empty(const Ring* ring) noexcept nogil:
+    return ring.head == ring.tail
+
+
+cdef inline Packet* ring_front(const Ring* ring) noexcept nogil:
+    return &ring.slots[ring.head & ring.mask]
+
+
+cdef inline void ring_pop(Ring* ring) noexcept nogil:
+    ring.head += 1
+
+
+cdef inline void ring_free(Ring* ring) noexcept nogil:
+    free(ring.slots)
+    ring.slots = NULL

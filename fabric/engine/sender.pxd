@@ -1,0 +1,137 @@
+# The sending end of a flow: start, acknowledgements, go-back-N, time-out, what follows when it ends.
+#
+# ACKs and NACKs are cumulative. A NACK rewinds to what it asks for; so does the retransmission time-out,
+# which counts from the last progress and needs something outstanding. Its timer is lazy: it is set once
+# and, when it expires early, set again for where the time-out has moved.
+
+from fabric.engine.congestion cimport line_rate, on_mark
+from fabric.engine.flow cimport (
+    SENDER_COMPLETE,
+    SENDER_READY,
+    SENDER_RTO_ARMED,
+    SENDER_STARTED,
+    Sender,
+)
+from fabric.engine.nic cimport clear_if_idle, make_ready, nic_advance, nic_try
+from fabric.engine.node cimport TIMER_FLOW_START, TIMER_RTO, Node, timer_push
+from fabric.engine.packet cimport CNP, NACK, Packet
+from fabric.engine.port cimport Port
+from fabric.engine.ready cimport ready_remove
+from fabric.engine.recorder cimport FLOW_RECORD_RATE, record_rate
+from fabric.engine.types cimport i64, u8, u16, u32
+from fabric.engine.world cimport ERROR_MEMORY, World
+
+cdef enum DependencyOn:
+    ON_DELIVERED = 0
+    ON_COMPLETE = 1
+
+
+cdef inline void schedule_start(World* w, u32 flow, i64 time_ps) noexcept nogil:
+    """Sets the timer that starts a flow, at the node that sends it."""
+    cdef Node* n = &w.nodes[w.flow_source[flow]]
+    if not timer_push(n, time_ps, TIMER_FLOW_START, flow):
+        w.error = ERROR_MEMORY
+    if time_ps < w.wakes[n.first_wake].due_ps:
+        w.wakes[n.first_wake].due_ps = time_ps
+
+
+cdef inline void release_dependents(World* w, u32 flow, u8 event, i64 time_ps) noexcept nogil:
+    """A flow has been delivered, or has completed: the flows that wait for that may be due."""
+    cdef u32 k, dependent
+    cdef i64 ready_ps
+    for k in range(w.dep_base[flow], w.dep_base[flow + 1]):
+        if w.dep_on[k] != event:
+            continue
+        dependent = w.dep_flow[k]
+        ready_ps = time_ps + w.dep_delay_ps[k]
+        if ready_ps > w.flow_ready_ps[dependent]:
+            w.flow_ready_ps[dependent] = ready_ps
+        w.flow_waits[dependent] -= 1
+        if w.flow_waits[dependent] == 0:
+            schedule_start(w, dependent, w.flow_ready_ps[dependent])
+
+
+cdef inline void start_flow(World* w, Node* n, u32 flow, i64 time_ps) noexcept nogil:
+    cdef Sender* s = &w.senders[flow]
+    cdef u32 port = w.flow_port[flow]
+    cdef Port* p = &w.ports[port]
+    nic_advance(w, n, port, p, time_ps)
+    s.frames = w.flow_frames[flow]
+    s.last_frame_bytes = <u16>w.flow_last_frame_bytes[flow]
+    s.destination = w.flow_destination[flow]
+    s.path_hash = w.flow_hash[flow]
+    s.port = port
+    s.transport = w.flow_transport[flow]
+    s.window_frames = w.transports[s.transport].window_frames
+    s.traffic_class = w.flow_class[flow]
+    s.record = w.flow_record[flow]
+    s.progress_ps = time_ps
+    s.flags = SENDER_STARTED
+    w.flow_started_ps[flow] = time_ps
+    if s.record & FLOW_RECORD_RATE:
+        record_rate(w, flow, time_ps, line_rate(w, s), s.window_frames)
+    make_ready(w, flow, s, time_ps)
+    nic_try(w, n, port, p, time_ps)
+
+
+cdef inline void complete(World* w, u32 flow, Sender* s, Port* p, i64 time_ps) noexcept nogil:
+    """The last frame has been acknowledged."""
+    cdef u32 index = s.port * w.n_classes + s.traffic_class
+    if s.flags & SENDER_READY:
+        ready_remove(&w.ready[index], flow)
+        clear_if_idle(w, p, index, s.traffic_class)
+    s.flags = (s.flags & ~SENDER_READY) | SENDER_COMPLETE
+    w.flow_completed_ps[flow] = time_ps
+    w.completed_flows += 1
+    release_dependents(w, flow, ON_COMPLETE, time_ps)
+
+
+cdef inline void on_feedback(World* w, Node* n, const Packet* frame, i64 time_ps) noexcept nogil:
+    """An ACK, NACK or CNP has arrived."""
+    cdef u32 flow = frame.flow
+    cdef Sender* s = &w.senders[flow]
+    cdef Port* p = &w.ports[s.port]
+    if s.flags & SENDER_COMPLETE:
+        return
+    nic_advance(w, n, s.port, p, time_ps)
+    if frame.kind == CNP:
+        on_mark(w, flow, s, time_ps)
+        return
+    if frame.sequence > s.acked:
+        s.acked = frame.sequence
+        s.progress_ps = time_ps
+        if s.next < s.acked:
+            s.next = s.acked
+        if s.acked == s.frames:
+            complete(w, flow, s, p, time_ps)
+            return
+    if frame.kind == NACK:
+        s.next = s.acked
+        s.progress_ps = time_ps
+    if frame.mark:
+        on_mark(w, flow, s, time_ps)
+    make_ready(w, flow, s, time_ps)
+    nic_try(w, n, s.port, p, time_ps)
+
+
+cdef inline void on_rto_timer(World* w, Node* n, u32 flow, i64 time_ps) noexcept nogil:
+    """The retransmission timer of a flow has expired; the time-out may have moved on since it was set."""
+    cdef Sender* s = &w.senders[flow]
+    cdef Port* p = &w.ports[s.port]
+    cdef i64 deadline_ps
+    if not s.flags & SENDER_COMPLETE:
+        nic_advance(w, n, s.port, p, time_ps)
+    s.flags &= ~SENDER_RTO_ARMED
+    if s.flags & SENDER_COMPLETE or s.next == s.acked:
+        return
+    deadline_ps = s.progress_ps + w.transports[s.transport].rto_ps
+    if deadline_ps > time_ps:
+        s.flags |= SENDER_RTO_ARMED
+        if not timer_push(n, deadline_ps, TIMER_RTO, flow):
+            w.error = ERROR_MEMORY
+        return
+    s.timeouts += 1
+    s.next = s.acked
+    s.progress_ps = time_ps
+    make_ready(w, flow, s, time_ps)
+    nic_try(w, n, s.port, p, time_ps)

@@ -1,0 +1,223 @@
+# A shared-memory switch with output queues: what it does with a frame, and its windows.
+#
+# A frame is routed, admitted to the shared buffer (or dropped, with a reason), may cause a PAUSE
+# towards where it came from, may be marked, and is queued by class at its egress; a free egress starts
+# it at once. See `buffer`, `pfc`, `ecn`, `queues`, `scheduler` for the parts.
+
+from fabric.engine.arrivals cimport gather_arrivals
+from fabric.engine.buffer cimport charge, pool_share, profile_of, release, roomy, threshold
+from fabric.engine.ecn cimport ecn_mark
+from fabric.engine.egress cimport advance, catch_up, settle, try_start
+from fabric.engine.link cimport lost_on_link, transmit
+from fabric.engine.node cimport TIMER_PFC_EFFECT, Node, Timer, timer_pop, timer_push
+from fabric.engine.packet cimport PFC, Packet
+from fabric.engine.pfc cimport note_backlog, send_pfc, take_pfc
+from fabric.engine.port cimport RECORD_QUEUE, ClassQueue, Ingress, PauseStat, Port
+from fabric.engine.profile cimport ECN_AT_ENQUEUE, ClassProfile, Scheduler
+from fabric.engine.queues cimport queue_push
+from fabric.engine.recorder cimport fingerprint_arrival, record_drop, record_queue
+from fabric.engine.ring cimport ring_front, ring_pop
+from fabric.engine.routing cimport NO_PORT, route
+from fabric.engine.scheduler cimport shared_level
+from fabric.engine.types cimport i64, later, likely, sooner, u8, u16, u32, u64, unlikely
+from fabric.engine.world cimport ERROR_MEMORY, World
+
+cdef enum Admission:            # a verdict that is not ADMITTED is a drop reason
+    LINK_LOSS = 0
+    NO_ROUTE = 1
+    HEADROOM_FULL = 2
+    EGRESS_THRESHOLD = 3
+    POOL_FULL = 4
+    ADMITTED = 5
+
+
+cdef inline u8 admit_lossless(
+    World* w, Node* n, u32 index, const ClassProfile* inward, u32 local, u8 traffic_class, i64 size_bytes, i64 time_ps
+) noexcept nogil:
+    """Admission of a lossless frame at a settled switch, and the PAUSE that it may cause."""
+    cdef Ingress* ingress = &w.ingress[index]
+    cdef PauseStat* stat = &w.pauses[index]
+    cdef i64 share = pool_share(inward, ingress.bytes + size_bytes)
+    cdef i64 free_bytes = n.shared_bytes - n.shared_used
+    if (
+        share <= threshold(inward.alpha_q16, inward.limit_bytes, free_bytes)
+        and share - pool_share(inward, ingress.bytes) <= free_bytes
+    ):
+        charge(n, inward, ingress, size_bytes)
+    elif ingress.headroom_used + size_bytes <= inward.headroom_bytes:
+        ingress.headroom_used += <u32>size_bytes
+        if ingress.headroom_used > stat.headroom_peak:
+            stat.headroom_peak = ingress.headroom_used
+    else:
+        return HEADROOM_FULL
+    if not ingress.paused and (
+        ingress.headroom_used > 0
+        or pool_share(inward, ingress.bytes)
+        >= threshold(inward.alpha_q16, inward.limit_bytes, n.shared_bytes - n.shared_used)
+    ):
+        ingress.paused = 1
+        n.n_paused += 1
+        send_pfc(w, n, local, traffic_class, True, time_ps)
+    return ADMITTED
+
+
+cdef inline u8 admit_lossy(
+    Node* n, Ingress* ingress, const ClassProfile* inward, const ClassProfile* outward, i64 egress_bytes, i64 size_bytes
+) noexcept nogil:
+    """Admission of a lossy frame at a settled switch."""
+    cdef i64 free_bytes = n.shared_bytes - n.shared_used
+    cdef i64 limit = threshold(outward.egress_alpha_q16, outward.egress_limit_bytes, free_bytes)
+    if egress_bytes + size_bytes > limit:
+        return EGRESS_THRESHOLD
+    if pool_share(inward, ingress.bytes + size_bytes) - pool_share(inward, ingress.bytes) > free_bytes:
+        return POOL_FULL
+    charge(n, inward, ingress, size_bytes)
+    return ADMITTED
+
+
+cdef inline void note_direct_start(World* w, const Node* n, u32 port, u8 traffic_class, u32 index) noexcept nogil:
+    """What the scheduler remembers of a frame that found its port free."""
+    cdef const Scheduler* scheduler = &w.schedulers[n.scheduler]
+    cdef u8 level = 0
+    while not scheduler.level_mask[level] >> traffic_class & 1:
+        level += 1
+    if shared_level(scheduler.level_mask[level]):
+        w.dwrr_current[port * 8 + level] = traffic_class + 1
+        w.queues[index].deficit = 0
+
+
+cdef inline void enqueue(
+    World* w, Node* n, u32 in_local, u32 out_local, Port* out, const Packet* frame, i64 time_ps
+) noexcept nogil:
+    """Queues an admitted frame at its egress and starts it if that is free."""
+    cdef u32 port = n.port_base + out_local
+    cdef u8 c = frame.traffic_class
+    cdef u32 index = port * w.n_classes + c
+    cdef ClassQueue* q = &w.queues[index]
+    cdef const ClassProfile* outward = profile_of(w, index)
+    cdef Packet* slot = queue_push(w, n, index, in_local)
+    if unlikely(w.out_of_memory != 0):
+        return
+    slot[0] = frame[0]
+    slot.ingress = <u16>in_local
+    slot.time_ps = time_ps
+    q.bytes += frame.size_bytes
+    if outward.ecn_mode == ECN_AT_ENQUEUE and q.bytes > outward.ecn_kmin_bytes:
+        ecn_mark(w, outward, port, slot, q.bytes, time_ps)
+    out.backlog |= <u8>(1 << c)
+    try_start(w, n, out_local, out, time_ps)
+    if q.bytes > q.peak_bytes:
+        q.peak_bytes = q.bytes
+    if unlikely(out.record & RECORD_QUEUE != 0):
+        record_queue(w, port, c, time_ps)
+
+
+cdef inline void forward(World* w, Node* n, u32 local, Packet* frame, i64 time_ps) noexcept nogil:
+    """A data or control frame has arrived at a local port."""
+    cdef u32 out_local = route(w, n, frame)
+    cdef u8 c = frame.traffic_class
+    cdef u32 in_index = (n.port_base + local) * w.n_classes + c
+    cdef Ingress* ingress = &w.ingress[in_index]
+    cdef const ClassProfile* inward = profile_of(w, in_index)
+    cdef const ClassProfile* outward
+    cdef u32 out_index
+    cdef Port* out
+    cdef u8 verdict
+    if unlikely(out_local == NO_PORT):
+        record_drop(w, n.port_base + local, frame, time_ps, NO_ROUTE)
+        return
+    out = &w.ports[n.port_base + out_local]
+    out_index = (n.port_base + out_local) * w.n_classes + c
+    outward = profile_of(w, out_index)
+    advance(w, n, out_local, out, time_ps)
+    if likely(roomy(n, inward, outward, ingress, w.queues[out_index].bytes, frame.size_bytes)):
+        if out.busy_ps <= time_ps and not out.paused >> c & 1 and not ingress.paused and (
+            outward.ecn_mode != ECN_AT_ENQUEUE or frame.size_bytes <= outward.ecn_kmin_bytes
+        ) and not n.per_ingress_arbiter:
+            note_direct_start(w, n, n.port_base + out_local, c, out_index)
+            transmit(w, out, frame, time_ps)
+            return
+        charge(n, inward, ingress, frame.size_bytes)
+    else:
+        settle(w, n, time_ps)
+        if inward.lossless:
+            verdict = admit_lossless(w, n, in_index, inward, local, c, frame.size_bytes, time_ps)
+        else:
+            verdict = admit_lossy(n, ingress, inward, outward, w.queues[out_index].bytes, frame.size_bytes)
+        if verdict != ADMITTED:
+            record_drop(w, n.port_base + local, frame, time_ps, verdict)
+            return
+    enqueue(w, n, local, out_local, out, frame, time_ps)
+
+
+cdef inline void pfc_effect_at_switch(World* w, Node* n, u32 port, u8 traffic_class, bint on, i64 time_ps) noexcept nogil:
+    cdef u32 local = port - n.port_base
+    cdef Port* p = &w.ports[port]
+    advance(w, n, local, p, time_ps)
+    take_pfc(w, port, traffic_class, on, time_ps)
+    try_start(w, n, local, p, time_ps)
+
+
+cdef inline void switch_arrival(World* w, Node* n, u32 local, Packet* frame) noexcept nogil:
+    """A frame has arrived at a local port at `frame.time_ps`."""
+    cdef i64 time_ps = frame.time_ps
+    cdef u32 port = n.port_base + local
+    cdef u32 sender = w.ports[port].peer
+    if w.fingerprint_on:
+        fingerprint_arrival(w, port, frame)
+    if n.n_paused and n.settle_from_ps <= time_ps:
+        settle(w, n, time_ps)
+    if unlikely(w.port_lossy[sender] != 0) and lost_on_link(w, sender, frame):
+        record_drop(w, sender, frame, time_ps, LINK_LOSS)
+    elif likely(frame.kind != PFC):
+        forward(w, n, local, frame, time_ps)
+    elif n.pfc_response_ps == 0:
+        pfc_effect_at_switch(w, n, port, frame.traffic_class, frame.sequence != 0, time_ps)
+    elif not timer_push(
+        n, time_ps + n.pfc_response_ps, TIMER_PFC_EFFECT,
+        port * 16 + frame.traffic_class * 2 + (frame.sequence != 0),
+    ):
+        w.error = ERROR_MEMORY
+
+
+cdef inline void switch_timers(World* w, Node* n, i64 before_ps) noexcept nogil:
+    """Lets the timers that expire before an instant act."""
+    cdef Timer timer
+    cdef u32 id
+    while n.next_timer_ps < before_ps:
+        timer = timer_pop(n)
+        id = <u32>timer.key
+        if n.n_paused:
+            settle(w, n, timer.time_ps)
+        pfc_effect_at_switch(w, n, id >> 4, <u8>(id >> 1 & 7), id & 1, timer.time_ps)
+
+
+cdef inline i64 switch_window(World* w, Node* n, i64 start_ps, i64 end_ps) noexcept nogil:
+    """Everything that happens at a switch in [start, end); returns when it is next due by itself."""
+    cdef u64 count = gather_arrivals(w, n, start_ps, end_ps)
+    cdef u64 k
+    cdef u32 local
+    cdef Port* sender
+    cdef Packet* frame
+    for k in range(count):
+        local = <u32>(w.arrivals.keys[k] & 0xFFFF)
+        sender = &w.ports[w.ports[n.port_base + local].peer]
+        frame = ring_front(&sender.link)
+        ring_pop(&sender.link)
+        if unlikely(n.next_timer_ps < frame.time_ps):
+            switch_timers(w, n, frame.time_ps)
+        switch_arrival(w, n, local, frame)
+        if unlikely(w.out_of_memory != 0):
+            w.error = ERROR_MEMORY
+            return end_ps
+    if count:
+        w.hops += count
+        w.end_ps = later(w.end_ps, start_ps + <i64>(w.arrivals.keys[count - 1] >> 32))
+    if unlikely(n.next_timer_ps < end_ps):
+        switch_timers(w, n, end_ps)
+    if n.settle_from_ps < end_ps:
+        if n.n_paused:
+            settle(w, n, end_ps - 1)
+        else:
+            catch_up(w, n, end_ps - 1)
+    return sooner(n.settle_from_ps, n.next_timer_ps)

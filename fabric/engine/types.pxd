@@ -1,0 +1,37 @@
+# Integer names, compiler hints and limits that every part of the engine uses.
+#
+# Times are signed 64-bit picoseconds, byte counts signed 64-bit, entities unsigned 32-bit indices.
+# `check` is an assertion of an invariant: it costs nothing in a release build, and in a checked build
+# (FABRIC_DEBUG or FABRIC_SANITIZE) turns a violation into an error of the run, never into an abort.
+
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+
+ctypedef int32_t i32
+ctypedef int64_t i64
+ctypedef uint8_t u8
+ctypedef uint16_t u16
+ctypedef uint32_t u32
+ctypedef uint64_t u64
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #define FABRIC_NEVER INT64_MAX
+    #define FABRIC_LIKELY(x) __builtin_expect(!!(x), 1)
+    #define FABRIC_UNLIKELY(x) __builtin_expect(!!(x), 0)
+    #define FABRIC_CTZ(x) __builtin_ctzll(x)
+    #define FABRIC_PREFETCH(x) __builtin_prefetch(x)
+    """
+    const i64 NEVER "FABRIC_NEVER"
+    bint likely "FABRIC_LIKELY" (bint) noexcept nogil
+    bint unlikely "FABRIC_UNLIKELY" (bint) noexcept nogil
+    u32 trailing_zeros "FABRIC_CTZ" (u64) noexcept nogil
+    void prefetch "FABRIC_PREFETCH" (const void*) noexcept nogil
+
+
+cdef inline i64 later(i64 a, i64 b) noexcept nogil:
+    return a if a > b else b
+
+
+cdef inline i64 sooner(i64 a, i64 b) noexcept nogil:
+    return a if a < b else b

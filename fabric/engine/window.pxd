@@ -1,0 +1,73 @@
+# The clock: lookahead windows.
+#
+# Everything that one node does to another travels at least `lookahead` over a link. So within a window
+# no longer than that each node can be run alone, to the window's end, in any order of nodes; there is no
+# global event queue. Where nothing is due the clock jumps. Windows are cut at will (the end of a chunk,
+# a shorter `window_ps`): the bits do not depend on it.
+
+from fabric.engine.host cimport host_window
+from fabric.engine.node cimport HOST, Node, Wake
+from fabric.engine.switch cimport switch_window
+from fabric.engine.types cimport NEVER, i64, sooner, u32, u64, unlikely
+from fabric.engine.world cimport (
+    ERROR_MEMORY,
+    STOP_BUDGET,
+    STOP_ERROR,
+    STOP_FINISHED,
+    STOP_STALLED,
+    STOP_UNTIL,
+    StopReason,
+    World,
+)
+
+
+cdef inline bint run_window(World* w, i64 start_ps, i64 end_ps) noexcept nogil:
+    """Runs every node that is due before the window's end; False if none was."""
+    cdef u32 word
+    cdef Node* n
+    cdef i64 due_ps
+    cdef bint any_due = False
+    for word in range(w.n_wakes):
+        if w.wakes[word].due_ps >= end_ps:
+            continue
+        any_due = True
+        n = &w.nodes[w.wake_node[word]]
+        if n.kind == HOST:
+            due_ps = host_window(w, n, start_ps, end_ps)
+        else:
+            due_ps = switch_window(w, n, start_ps, end_ps)
+        if due_ps < w.wakes[n.first_wake].due_ps:
+            w.wakes[n.first_wake].due_ps = due_ps
+        if unlikely(w.error != 0 or w.out_of_memory != 0):
+            break
+    return any_due
+
+
+cdef inline i64 next_due(const World* w) noexcept nogil:
+    cdef u32 word
+    cdef i64 due_ps = NEVER
+    for word in range(w.n_wakes):
+        due_ps = sooner(due_ps, w.wakes[word].due_ps)
+    return due_ps
+
+
+cdef inline StopReason run_windows(World* w, i64 until_ps, u64 max_hops) noexcept nogil:
+    """Runs to `until_ps`, to the end of all events, or for about `max_hops` arrivals."""
+    cdef u64 enough = w.hops + max_hops
+    cdef i64 end_ps, due_ps
+    while w.now_ps < until_ps:
+        end_ps = sooner(w.now_ps + w.window_ps, until_ps)
+        if run_window(w, w.now_ps, end_ps):
+            w.now_ps = end_ps
+            if unlikely(w.out_of_memory != 0):
+                w.error = ERROR_MEMORY
+            if unlikely(w.error != 0):
+                return STOP_ERROR
+            if w.hops >= enough:
+                return STOP_BUDGET
+            continue
+        due_ps = next_due(w)
+        if due_ps == NEVER:
+            return STOP_FINISHED if w.completed_flows == w.n_flows else STOP_STALLED
+        w.now_ps = sooner(due_ps, until_ps)
+    return STOP_UNTIL

@@ -1,0 +1,178 @@
+# `World`: everything that one run owns. One pointer is passed everywhere; there are no globals.
+#
+# Arrays are indexed by the entity's number. Per-class arrays are indexed by port * n_classes + class.
+# Pointers to const belong to the NumPy arrays of the `Lowered` that the run was built from.
+
+from fabric.engine.flow cimport Receiver, Sender
+from fabric.engine.node cimport Node, Wake
+from fabric.engine.packet cimport Packet
+from fabric.engine.port cimport ClassQueue, Ingress, IngressQueues, PauseStat, Port
+from fabric.engine.profile cimport ClassProfile, Scheduler, TransportProfile
+from fabric.engine.ring cimport Ring
+from fabric.engine.types cimport i64, u8, u16, u32, u64
+
+cdef enum WorldError:
+    ERROR_NONE = 0
+    ERROR_MEMORY = 1
+    ERROR_INVARIANT = 2
+
+cdef enum StopReason:
+    STOP_FINISHED = 0
+    STOP_STALLED = 1
+    STOP_UNTIL = 2
+    STOP_BUDGET = 3
+    STOP_ERROR = 4
+
+cdef enum:
+    N_STREAMS = 7
+    STREAM_QUEUE = 0
+    STREAM_THROUGHPUT = 1
+    STREAM_PAUSE = 2
+    STREAM_RATE = 3
+    STREAM_MARK = 4
+    STREAM_DROP = 5
+    STREAM_PACKET = 6
+    RECORD_PAUSES = 1           # bits of `record`
+    RECORD_MARKS = 2
+    RECORD_DROPS = 4
+    N_REASONS = 8
+
+cdef struct Row:                # the layout of fabric.lowered.ROW
+    i64 time_ps
+    i64 value
+    double aux
+    u32 port
+    u32 flow
+    u32 sequence
+    u8 kind
+    u8 traffic_class
+    u8 mark
+    u8 pad
+
+cdef struct Stream:             # a growing column of rows
+    Row* rows
+    u64 count
+    u64 capacity
+
+cdef struct QueueWatch:         # what the queue recorder remembers of one (port, class)
+    i64 changed_ps
+    i64 value
+    i64 recorded
+
+cdef struct LinkWatch:          # what the throughput recorder remembers of one port
+    i64 interval
+    i64 bytes
+
+cdef struct ReadyFlow:          # a flow that may send, from `eligible_ps` on
+    i64 eligible_ps
+    u32 flow
+    u32 spare
+
+cdef struct ReadyHeap:
+    ReadyFlow* slots
+    u32 count
+    u32 capacity
+
+cdef struct ArrivalKeys:        # scratch of the arrival sort
+    u64* keys
+    u64* sorted
+    u64 capacity
+
+cdef struct World:
+    # what there is
+    u32 n_nodes
+    u32 n_hosts
+    u32 n_ports
+    u32 n_host_ports
+    u32 n_classes
+    u32 n_flows
+    u32 n_wakes
+    Node* nodes
+    Port* ports
+    ClassQueue* queues
+    Ingress* ingress
+    PauseStat* pauses
+    IngressQueues** ingress_queues      # NULL where no switch uses the per-ingress arbiter
+    Ring* mac                           # PFC frames that wait, by port
+    u8* dwrr_current                    # 1 + class served last, by port * 8 + level; 0: none yet
+    ReadyHeap* ready                    # by host port and class
+    Sender* senders
+    Receiver* receivers
+    Wake* wakes
+    u32* wake_node
+    # parameters
+    ClassProfile* profiles
+    Scheduler* schedulers
+    TransportProfile* transports
+    const u16* port_profile
+    const u32* port_node
+    const i64* port_rate_bps
+    const double* port_loss
+    const double* port_ber_rate
+    u8* port_lossy                      # loses frames at all
+    const u32* host_edge
+    const u32* node_port_base
+    const u32* flow_source
+    const u32* flow_destination
+    const u32* flow_port
+    const u8* flow_class
+    const u16* flow_transport
+    const u32* flow_frames
+    const u32* flow_last_frame_bytes
+    const i64* flow_start_ps
+    const u32* flow_hash
+    const u32* dep_base
+    const u32* dep_flow
+    const i64* dep_delay_ps
+    const u8* dep_on
+    const u8* flow_record
+    u32* flow_waits                     # predecessors that have not ended
+    i64* flow_ready_ps                  # earliest start by those that have
+    u64 key_ecn
+    u64 key_loss
+    # the clock
+    i64 now_ps                          # every event before this instant has happened
+    i64 window_ps
+    i64 lookahead_ps
+    # recording
+    u8 fingerprint_on
+    u8 record
+    i64 queue_interval_ps
+    i64 queue_delta
+    i64 throughput_interval_ps
+    Stream streams[7]
+    QueueWatch* queue_watch
+    LinkWatch* link_watch
+    # results
+    i64* flow_started_ps
+    i64* flow_delivered_ps
+    i64* flow_completed_ps
+    u64 fingerprint
+    u64 hops
+    u64 frames_started
+    u64 delivered_flows
+    u64 completed_flows
+    i64 end_ps                          # the last arrival
+    u64 drops_by_reason[8]
+    # failure
+    u8 error
+    u8 out_of_memory
+    Packet scratch                      # where a push goes when memory has run out
+    ArrivalKeys arrivals
+
+
+cdef extern from *:
+    """
+    #if FABRIC_CHECKS
+    #define FABRIC_CHECKED_BUILD 1
+    #else
+    #define FABRIC_CHECKED_BUILD 0
+    #endif
+    """
+    const bint CHECKED_BUILD "FABRIC_CHECKED_BUILD"
+
+
+cdef inline void check(World* w, bint holds) noexcept nogil:
+    """An invariant, looked at in checked builds only."""
+    if CHECKED_BUILD and not holds:
+        w.error = ERROR_INVARIANT
