@@ -35,7 +35,7 @@ DIRECTIVES = {
 }
 
 # Floating point must give the same bits everywhere: no contraction, no reassociation.
-compile_args = ["-std=c11", "-ffp-contract=off", "-fno-strict-aliasing", "-Wall", "-Wno-unused-function"]
+compile_args = ["-std=c11", "-ffp-contract=off", "-Wall", "-Wno-unused-function"]
 link_args: list[str] = []
 macros = [("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"), ("FABRIC_CHECKS", "1" if DEBUG or SANITIZE else "0")]
 compile_args += ["-O1", "-g"] if DEBUG or SANITIZE or COVERAGE else ["-O3"]

@@ -15,6 +15,7 @@ from fabric.engine.port cimport RECORD_CHOSEN_FLOWS, Port
 from fabric.engine.profile cimport ClassProfile, Scheduler, TransportProfile
 from fabric.engine.recorder cimport FLOW_RECORD_PACKETS, append_pending_rows
 from fabric.engine.rng cimport mix64
+from fabric.engine.scheduler cimport shared_level
 from fabric.engine.sender cimport schedule_start
 from fabric.engine.types cimport i64, u8, u16, u32, u64
 from fabric.engine.window cimport run_windows
@@ -29,7 +30,7 @@ from fabric.engine.world cimport (
 )
 
 from fabric.errors import SimulationError
-from fabric.lowered import PROFILE, ROW, ROW_ORDER, SCHEDULER, STREAMS, TRANSPORT
+from fabric.lowered import PROFILE, ROW, ROW_ORDER, STREAMS, TRANSPORT
 
 cdef extern from *:
     """
@@ -137,9 +138,8 @@ cdef class Engine:
     cdef _take_arrays(self):
         cdef World* w = self.w
         w.profiles = <ClassProfile*>self._keep("profiles", PROFILE)
-        w.schedulers = <Scheduler*>self._keep("schedulers", SCHEDULER)
+        w.schedulers = self._schedulers()
         w.transports = <TransportProfile*>self._keep("transports", TRANSPORT)
-        w.port_profile = <const u16*>self._keep("port_profile", np.uint16)
         w.port_node = <const u32*>self._keep("port_node", np.uint32)
         w.port_rate_bps = <const i64*>self._keep("port_rate_bps", np.int64)
         w.port_loss = <const double*>self._keep("port_loss", np.float64)
@@ -167,6 +167,22 @@ cdef class Engine:
         w.flow_started_ps = <i64*>self._result("flow_started_ps", w.n_flows, np.int64, -1)
         w.flow_delivered_ps = <i64*>self._result("flow_delivered_ps", w.n_flows, np.int64, -1)
         w.flow_completed_ps = <i64*>self._result("flow_completed_ps", w.n_flows, np.int64, -1)
+
+    cdef Scheduler* _schedulers(self) except? NULL:
+        """The schedulers, with what the engine derives from them."""
+        table = np.zeros((len(self.lowered.schedulers), sizeof(Scheduler)), dtype=np.uint8)
+        self.arrays["schedulers"] = table
+        cdef Scheduler* rows = <Scheduler*>pointer(table)
+        cdef int level, c
+        for i, row in enumerate(self.lowered.schedulers):
+            rows[i].n_levels = row["n_levels"]
+            for level in range(8):
+                rows[i].level_mask[level] = row["level_mask"][level]
+                if shared_level(rows[i].level_mask[level]):
+                    rows[i].shared_classes |= rows[i].level_mask[level]
+            for c in range(8):
+                rows[i].quantum[c] = row["quantum"][c]
+        return rows
 
     cdef _fill_nodes(self):
         cdef World* w = self.w
@@ -201,13 +217,14 @@ cdef class Engine:
     cdef _fill_ports(self):
         cdef World* w = self.w
         cdef Port* p
-        cdef u32 port
+        cdef u32 port, c
         cdef u64 rate
         cdef const u32* peer = <const u32*>self._keep("port_peer", np.uint32)
         cdef const i64* delay_ps = <const i64*>self._keep("port_delay_ps", np.int64)
         cdef const u16* gap_bytes = <const u16*>self._keep("port_gap_bytes", np.uint16)
         cdef const u16* cut_bytes = <const u16*>self._keep("port_cut_bytes", np.uint16)
         cdef const u8* record = <const u8*>self._keep("port_record", np.uint8)
+        cdef const u16* profile = <const u16*>self._keep("port_profile", np.uint16)
         cdef u8 chosen = RECORD_CHOSEN_FLOWS if np.any(self.lowered.flow_record & FLOW_RECORD_PACKETS) else 0
         for port in range(w.n_ports):
             p = &w.ports[port]
@@ -219,6 +236,8 @@ cdef class Engine:
             p.record = record[port] | chosen
             if <u64>8000000000000 % rate == 0 and <u64>8000000000000 // rate < <u64>0xFFFFFFFF:
                 p.ps_per_byte = <u32>(<u64>8000000000000 // rate)
+            for c in range(w.n_classes):
+                w.ingress[port * w.n_classes + c].profile = profile[port * w.n_classes + c]
             w.port_lossy[port] = w.port_loss[port] > 0.0 or w.port_ber_rate[port] > 0.0
 
     cdef _fill_flows(self):

@@ -10,7 +10,7 @@ from libc.string cimport memcpy, memset
 
 from fabric.engine.node cimport Node, Wake
 from fabric.engine.port cimport Port
-from fabric.engine.ring cimport Ring, ring_empty
+from fabric.engine.ring cimport Ring, ring_slot
 from fabric.engine.rng cimport tie_break
 from fabric.engine.types cimport NEVER, i64, likely, prefetch, trailing_zeros, u32, u64, unlikely
 from fabric.engine.world cimport ERROR_MEMORY, ArrivalKeys, World
@@ -18,6 +18,7 @@ from fabric.engine.world cimport ERROR_MEMORY, ArrivalKeys, World
 cdef enum:
     SMALL_SORT = 24
     N_BUCKETS = 256
+    PREFETCH_FRAMES = 12        # of each link: what a window holds at full load
 
 
 cdef inline bint reserve_keys(World* w, u64 count) noexcept nogil:
@@ -64,7 +65,7 @@ cdef inline void sort_keys(World* w, u64 count, i64 window_ps) noexcept nogil:
         memset(starts, 0, sizeof(starts))
         for k in range(count):
             starts[(keys[k] >> shift) + 1] += 1
-        for i in range(1, N_BUCKETS):
+        for i in range(1, <u32>N_BUCKETS):
             starts[i] += starts[i - 1]
         for k in range(count):
             bucket = <u32>(keys[k] >> shift)
@@ -92,6 +93,32 @@ cdef inline void break_ties(u64* keys, u64 count, u64 tie_key, i64 window_start_
         i = end
 
 
+cdef inline void prefetch_links(World* w, const Node* n) noexcept nogil:
+    """Asks for the links that gathering will read, and the ports that handling will: two waves of loads."""
+    cdef u64 bits
+    cdef u32 word, local, ahead
+    cdef const Ring* ring
+    for word in range(n.n_wakes):
+        bits = w.wakes[n.first_wake + word].bits
+        while bits:
+            local = n.port_base + word * 64 + trailing_zeros(bits)
+            bits &= bits - 1
+            prefetch(&w.ports[w.ports[local].peer])
+    for word in range(n.n_wakes):
+        bits = w.wakes[n.first_wake + word].bits
+        while bits:
+            local = n.port_base + word * 64 + trailing_zeros(bits)
+            bits &= bits - 1
+            ring = &w.ports[w.ports[local].peer].link
+            for ahead in range(0, <u32>PREFETCH_FRAMES, 2):
+                prefetch(ring_slot(ring, ring.head + ahead))
+            ring = &w.ports[local].link
+            prefetch(ring_slot(ring, ring.tail))
+            prefetch(ring_slot(ring, ring.tail + 2))
+            prefetch(&w.ingress[local * w.n_classes])
+            prefetch(&w.queues[local * w.n_classes])
+
+
 cdef inline u64 gather_arrivals(World* w, Node* n, i64 start_ps, i64 end_ps) noexcept nogil:
     """Fills the sorted keys of what arrives in [start, end); returns how many.
 
@@ -102,6 +129,8 @@ cdef inline u64 gather_arrivals(World* w, Node* n, i64 start_ps, i64 end_ps) noe
     cdef Wake* wake
     cdef Ring* ring
     cdef i64 due_ps, time_ps = 0
+    if n.n_ports > 1:
+        prefetch_links(w, n)
     for word in range(n.n_wakes):
         wake = &w.wakes[n.first_wake + word]
         bits = wake.bits
@@ -117,7 +146,7 @@ cdef inline u64 gather_arrivals(World* w, Node* n, i64 start_ps, i64 end_ps) noe
                 w.error = ERROR_MEMORY
                 return 0
             while head != tail:
-                time_ps = ring.slots[head & ring.mask].time_ps
+                time_ps = ring_slot(ring, head).time_ps
                 if time_ps >= end_ps:
                     break
                 w.arrivals.keys[count] = (<u64>(time_ps - start_ps) << 32) | local

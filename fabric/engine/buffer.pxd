@@ -18,7 +18,7 @@ from fabric.engine.world cimport World
 
 
 cdef inline const ClassProfile* profile_of(const World* w, u32 index) noexcept nogil:
-    return &w.profiles[w.port_profile[index]]
+    return &w.profiles[w.ingress[index].profile]
 
 
 cdef inline i64 threshold(u32 alpha_q16, i64 limit_bytes, i64 free_bytes) noexcept nogil:

@@ -129,7 +129,7 @@ cdef inline void free_world(World* w) noexcept nogil:
     if w.ready != NULL:
         for k in range(<u64>w.n_host_ports * w.n_classes):
             free(w.ready[k].slots)
-    for k in range(N_STREAMS):
+    for k in range(<u64>N_STREAMS):
         free(w.streams[k].rows)
     free(w.nodes)
     free(w.ports)

@@ -16,8 +16,9 @@ from fabric.engine.port cimport RECORD_QUEUE, ClassQueue, Port
 from fabric.engine.profile cimport ECN_AT_DEQUEUE, ClassProfile, Scheduler
 from fabric.engine.queues cimport queue_front, queue_pop
 from fabric.engine.recorder cimport record_queue
+from fabric.engine.ring cimport ring_front
 from fabric.engine.scheduler cimport dwrr_pick, shared_level, top_level
-from fabric.engine.types cimport NEVER, i64, likely, trailing_zeros, u8, u32, u64, unlikely
+from fabric.engine.types cimport NEVER, i64, likely, prefetch, trailing_zeros, u8, u32, u64, unlikely
 from fabric.engine.world cimport World
 
 
@@ -64,6 +65,7 @@ cdef inline void start_queued(World* w, Node* n, u32 local, Port* p, i64 start_p
     resume = release(w, n, (n.port_base + ingress) * w.n_classes + c, size_bytes)
     transmit(w, p, frame, start_ps)
     queue_pop(w, n, index)
+    prefetch(ring_front(&q.frames))
     if q.bytes == 0:
         p.backlog &= ~<u8>(1 << c)
         q.deficit = 0

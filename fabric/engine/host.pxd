@@ -33,11 +33,10 @@ cdef inline void pfc_effect_at_host(World* w, Node* n, u32 port, u8 traffic_clas
     nic_try(w, n, port, p, time_ps)
 
 
-cdef inline void host_arrival(World* w, Node* n, u32 local, Packet* frame) noexcept nogil:
-    """A frame has arrived at a local port at `frame.time_ps`."""
+cdef inline void host_arrival(World* w, Node* n, u32 local, u32 sender, Packet* frame) noexcept nogil:
+    """A frame from port `sender` has arrived at a local port at `frame.time_ps`."""
     cdef i64 time_ps = frame.time_ps
     cdef u32 port = n.port_base + local
-    cdef u32 sender = w.ports[port].peer
     if w.fingerprint_on:
         fingerprint_arrival(w, port, frame)
     if unlikely(w.port_lossy[sender] != 0) and lost_on_link(w, sender, frame):
@@ -76,18 +75,18 @@ cdef inline i64 host_window(World* w, Node* n, i64 start_ps, i64 end_ps) noexcep
     """Everything that happens at a host in [start, end); returns when it is next due by itself."""
     cdef u64 count = gather_arrivals(w, n, start_ps, end_ps)
     cdef u64 k
-    cdef u32 local
+    cdef u32 local, sender
     cdef Port* p
     cdef Packet* frame
     cdef i64 due_ps
     for k in range(count):
         local = <u32>(w.arrivals.keys[k] & 0xFFFF)
-        p = &w.ports[w.ports[n.port_base + local].peer]
-        frame = ring_front(&p.link)
-        ring_pop(&p.link)
+        sender = w.ports[n.port_base + local].peer
+        frame = ring_front(&w.ports[sender].link)
+        ring_pop(&w.ports[sender].link)
         if unlikely(n.next_timer_ps < frame.time_ps):
             host_timers(w, n, frame.time_ps)
-        host_arrival(w, n, local, frame)
+        host_arrival(w, n, local, sender, frame)
         if unlikely(w.out_of_memory != 0):
             w.error = ERROR_MEMORY
             return end_ps

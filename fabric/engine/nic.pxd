@@ -178,7 +178,11 @@ cdef inline void queue_control(World* w, Node* n, u32 port, const Packet* frame,
     """Queues a control frame at a port that has been advanced, and starts it if the port is free."""
     cdef Port* p = &w.ports[port]
     cdef u8 c = frame.traffic_class
-    cdef Packet* slot = ring_push(&w.queues[port * w.n_classes + c].frames, &w.scratch, &w.out_of_memory)
+    cdef Packet* slot
+    if p.busy_ps <= time_ps and not p.paused >> c & 1 and not w.schedulers[n.scheduler].shared_classes >> c & 1:
+        transmit(w, p, frame, time_ps)
+        return
+    slot = ring_push(&w.queues[port * w.n_classes + c].frames, &w.scratch, &w.out_of_memory)
     if unlikely(w.out_of_memory != 0):
         return
     slot[0] = frame[0]

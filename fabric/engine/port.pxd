@@ -43,8 +43,9 @@ cdef struct ClassQueue:     # one class at one egress port of a switch
 cdef struct Ingress:        # one class at one ingress port of a switch
     i64 bytes               # in the reserve and the shared pool
     u32 headroom_used
+    u16 profile             # row of the class' parameters at this port, inward and outward
     u8 paused               # we have paused the peer
-    u8 spare[3]
+    u8 spare
 
 cdef struct PauseStat:      # one class at one port: what PFC did
     i64 since_ps            # the peer paused us at this instant (meaningless otherwise)

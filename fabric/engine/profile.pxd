@@ -1,7 +1,7 @@
 # The parameters of a run, as rows that ports, nodes and flows refer to.
 #
-# The three structs have the memory layout of the NumPy records PROFILE, SCHEDULER and TRANSPORT of
-# `fabric.lowered` (aligned), so that a row is copied, not translated. A fabric has few distinct rows:
+# `ClassProfile` and `TransportProfile` have the memory layout of the NumPy records PROFILE and TRANSPORT
+# of `fabric.lowered` (aligned). A fabric has few distinct rows:
 # they stay in the first-level cache.
 
 from fabric.engine.types cimport i64, u8, u32
@@ -38,6 +38,7 @@ cdef struct ClassProfile:           # of one class at one kind of port
 cdef struct Scheduler:
     u8 n_levels
     u8 level_mask[8]                # classes of each level of strict priority, highest level first
+    u8 shared_classes               # classes that share their level with another
     u32 quantum[8]                  # DWRR quantum in bytes, by class
 
 cdef struct TransportProfile:

@@ -16,7 +16,7 @@ cdef enum:
 
 cdef struct Ring:
     Packet* slots
-    u32 mask            # capacity - 1; meaningless while `slots` is NULL
+    u32 capacity        # a power of two; 0 before the first push
     u32 head
     u32 tail
     u32 tag             # free for the owner (a link keeps its wake bit here)
@@ -24,28 +24,33 @@ cdef struct Ring:
 
 cdef inline bint ring_grow(Ring* ring) noexcept nogil:
     """Doubles the ring; False when there is no memory for it."""
-    cdef u64 capacity = RING_FIRST_SLOTS if ring.slots == NULL else 2 * (<u64>ring.mask + 1)
+    cdef u64 capacity = 2 * <u64>ring.capacity if ring.capacity else RING_FIRST_SLOTS
     cdef Packet* bigger = <Packet*>malloc(capacity * sizeof(Packet))
     cdef u32 i = ring.head
     if bigger == NULL:
         return False
     while i != ring.tail:
-        bigger[i & (capacity - 1)] = ring.slots[i & ring.mask]
+        bigger[i & (capacity - 1)] = ring.slots[i & (ring.capacity - 1)]
         i += 1
     free(ring.slots)
     ring.slots = bigger
-    ring.mask = <u32>(capacity - 1)
+    ring.capacity = <u32>capacity
     return True
+
+
+cdef inline Packet* ring_slot(const Ring* ring, u32 position) noexcept nogil:
+    """Where the frame at a running position lies."""
+    return &ring.slots[position & (ring.capacity - 1)]
 
 
 cdef inline Packet* ring_push(Ring* ring, Packet* scratch, u8* out_of_memory) noexcept nogil:
     """The slot for one more frame; the caller fills it."""
     cdef Packet* slot
-    if unlikely(ring.slots == NULL or ring.tail - ring.head > ring.mask):
+    if unlikely(ring.tail - ring.head == ring.capacity):
         if not ring_grow(ring):
             out_of_memory[0] = 1
             return scratch
-    slot = &ring.slots[ring.tail & ring.mask]
+    slot = ring_slot(ring, ring.tail)
     ring.tail += 1
     return slot
 
@@ -55,7 +60,7 @@ cdef inline bint ring_empty(const Ring* ring) noexcept nogil:
 
 
 cdef inline Packet* ring_front(const Ring* ring) noexcept nogil:
-    return &ring.slots[ring.head & ring.mask]
+    return ring_slot(ring, ring.head)
 
 
 cdef inline void ring_pop(Ring* ring) noexcept nogil:

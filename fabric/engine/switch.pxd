@@ -18,7 +18,7 @@ from fabric.engine.queues cimport queue_push
 from fabric.engine.recorder cimport fingerprint_arrival, record_drop, record_queue
 from fabric.engine.ring cimport ring_front, ring_pop
 from fabric.engine.routing cimport NO_PORT, route
-from fabric.engine.scheduler cimport shared_level
+from fabric.engine.scheduler cimport top_level
 from fabric.engine.types cimport i64, later, likely, sooner, u8, u16, u32, u64, unlikely
 from fabric.engine.world cimport ERROR_MEMORY, World
 
@@ -78,23 +78,22 @@ cdef inline u8 admit_lossy(
 cdef inline void note_direct_start(World* w, const Node* n, u32 port, u8 traffic_class, u32 index) noexcept nogil:
     """What the scheduler remembers of a frame that found its port free."""
     cdef const Scheduler* scheduler = &w.schedulers[n.scheduler]
-    cdef u8 level = 0
-    while not scheduler.level_mask[level] >> traffic_class & 1:
-        level += 1
-    if shared_level(scheduler.level_mask[level]):
+    cdef u8 level
+    if unlikely(scheduler.shared_classes >> traffic_class & 1):
+        level = top_level(scheduler, <u8>(1 << traffic_class))
         w.dwrr_current[port * 8 + level] = traffic_class + 1
         w.queues[index].deficit = 0
 
 
 cdef inline void enqueue(
-    World* w, Node* n, u32 in_local, u32 out_local, Port* out, const Packet* frame, i64 time_ps
+    World* w, Node* n, u32 in_local, u32 out_local, Port* out, const ClassProfile* outward, const Packet* frame,
+    i64 time_ps
 ) noexcept nogil:
     """Queues an admitted frame at its egress and starts it if that is free."""
     cdef u32 port = n.port_base + out_local
     cdef u8 c = frame.traffic_class
     cdef u32 index = port * w.n_classes + c
     cdef ClassQueue* q = &w.queues[index]
-    cdef const ClassProfile* outward = profile_of(w, index)
     cdef Packet* slot = queue_push(w, n, index, in_local)
     if unlikely(w.out_of_memory != 0):
         return
@@ -122,6 +121,7 @@ cdef inline void forward(World* w, Node* n, u32 local, Packet* frame, i64 time_p
     cdef const ClassProfile* outward
     cdef u32 out_index
     cdef Port* out
+    cdef i64 egress_bytes = 0
     cdef u8 verdict
     if unlikely(out_local == NO_PORT):
         record_drop(w, n.port_base + local, frame, time_ps, NO_ROUTE)
@@ -130,7 +130,9 @@ cdef inline void forward(World* w, Node* n, u32 local, Packet* frame, i64 time_p
     out_index = (n.port_base + out_local) * w.n_classes + c
     outward = profile_of(w, out_index)
     advance(w, n, out_local, out, time_ps)
-    if likely(roomy(n, inward, outward, ingress, w.queues[out_index].bytes, frame.size_bytes)):
+    if out.backlog >> c & 1:
+        egress_bytes = w.queues[out_index].bytes
+    if likely(roomy(n, inward, outward, ingress, egress_bytes, frame.size_bytes)):
         if out.busy_ps <= time_ps and not out.paused >> c & 1 and not ingress.paused and (
             outward.ecn_mode != ECN_AT_ENQUEUE or frame.size_bytes <= outward.ecn_kmin_bytes
         ) and not n.per_ingress_arbiter:
@@ -147,7 +149,7 @@ cdef inline void forward(World* w, Node* n, u32 local, Packet* frame, i64 time_p
         if verdict != ADMITTED:
             record_drop(w, n.port_base + local, frame, time_ps, verdict)
             return
-    enqueue(w, n, local, out_local, out, frame, time_ps)
+    enqueue(w, n, local, out_local, out, outward, frame, time_ps)
 
 
 cdef inline void pfc_effect_at_switch(World* w, Node* n, u32 port, u8 traffic_class, bint on, i64 time_ps) noexcept nogil:
@@ -158,11 +160,10 @@ cdef inline void pfc_effect_at_switch(World* w, Node* n, u32 port, u8 traffic_cl
     try_start(w, n, local, p, time_ps)
 
 
-cdef inline void switch_arrival(World* w, Node* n, u32 local, Packet* frame) noexcept nogil:
-    """A frame has arrived at a local port at `frame.time_ps`."""
+cdef inline void switch_arrival(World* w, Node* n, u32 local, u32 sender, Packet* frame) noexcept nogil:
+    """A frame from port `sender` has arrived at a local port at `frame.time_ps`."""
     cdef i64 time_ps = frame.time_ps
     cdef u32 port = n.port_base + local
-    cdef u32 sender = w.ports[port].peer
     if w.fingerprint_on:
         fingerprint_arrival(w, port, frame)
     if n.n_paused and n.settle_from_ps <= time_ps:
@@ -196,17 +197,16 @@ cdef inline i64 switch_window(World* w, Node* n, i64 start_ps, i64 end_ps) noexc
     """Everything that happens at a switch in [start, end); returns when it is next due by itself."""
     cdef u64 count = gather_arrivals(w, n, start_ps, end_ps)
     cdef u64 k
-    cdef u32 local
-    cdef Port* sender
+    cdef u32 local, sender
     cdef Packet* frame
     for k in range(count):
         local = <u32>(w.arrivals.keys[k] & 0xFFFF)
-        sender = &w.ports[w.ports[n.port_base + local].peer]
-        frame = ring_front(&sender.link)
-        ring_pop(&sender.link)
+        sender = w.ports[n.port_base + local].peer
+        frame = ring_front(&w.ports[sender].link)
+        ring_pop(&w.ports[sender].link)
         if unlikely(n.next_timer_ps < frame.time_ps):
             switch_timers(w, n, frame.time_ps)
-        switch_arrival(w, n, local, frame)
+        switch_arrival(w, n, local, sender, frame)
         if unlikely(w.out_of_memory != 0):
             w.error = ERROR_MEMORY
             return end_ps

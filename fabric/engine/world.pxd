@@ -104,7 +104,6 @@ cdef struct World:
     ClassProfile* profiles
     Scheduler* schedulers
     TransportProfile* transports
-    const u16* port_profile
     const u32* port_node
     const i64* port_rate_bps
     const double* port_loss
