@@ -38,7 +38,9 @@ DIRECTIVES = {
 compile_args = ["-std=c11", "-ffp-contract=off", "-Wall", "-Wno-unused-function"]
 link_args: list[str] = []
 macros = [("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"), ("FABRIC_CHECKS", "1" if DEBUG or SANITIZE else "0")]
-compile_args += ["-O1", "-g"] if DEBUG or SANITIZE or COVERAGE else ["-O3"]
+# Vectorised copies of frames that were just written field by field defeat store forwarding: measured
+# 10 % slower at 1,024 hosts, so vectorisation is off.
+compile_args += ["-O1", "-g"] if DEBUG or SANITIZE or COVERAGE else ["-O2", "-fno-tree-vectorize"]
 if SANITIZE:
     flags = ["-fsanitize=address,undefined", "-fno-omit-frame-pointer", "-fno-sanitize-recover=all"]
     compile_args += flags

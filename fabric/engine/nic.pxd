@@ -174,17 +174,21 @@ cdef inline void nic_try(World* w, Node* n, u32 port, Port* p, i64 time_ps) noex
         nic_start(w, n, port, p, time_ps)
 
 
-cdef inline void queue_control(World* w, Node* n, u32 port, const Packet* frame, i64 time_ps) noexcept nogil:
-    """Queues a control frame at a port that has been advanced, and starts it if the port is free."""
-    cdef Port* p = &w.ports[port]
-    cdef u8 c = frame.traffic_class
-    cdef Packet* slot
-    if p.busy_ps <= time_ps and not p.paused >> c & 1 and not w.schedulers[n.scheduler].shared_classes >> c & 1:
-        transmit(w, p, frame, time_ps)
-        return
-    slot = ring_push(&w.queues[port * w.n_classes + c].frames, &w.scratch, &w.out_of_memory)
-    if unlikely(w.out_of_memory != 0):
-        return
-    slot[0] = frame[0]
-    p.backlog |= <u8>(1 << c)
-    nic_try(w, n, port, p, time_ps)
+cdef inline bint free_for_control(const World* w, const Node* n, const Port* p, u8 c, i64 time_ps) noexcept nogil:
+    """Whether a control frame starts at once at a port that has been advanced to `time_ps`."""
+    return (
+        p.busy_ps <= time_ps
+        and not p.paused >> c & 1
+        and not w.schedulers[n.scheduler].shared_classes >> c & 1
+    )
+
+
+cdef inline Packet* queue_control(World* w, Port* p, u8 c, u32 size_bytes, i64 time_ps) noexcept nogil:
+    """The slot for a control frame that has to wait its turn."""
+    cdef u32 port = <u32>(p - w.ports)
+    cdef Packet* slot = ring_push(&w.queues[port * w.n_classes + c].frames, &w.scratch, &w.out_of_memory)
+    slot.time_ps = time_ps
+    slot.size_bytes = <u16>size_bytes
+    if likely(not w.out_of_memory):
+        p.backlog |= <u8>(1 << c)
+    return slot

@@ -6,9 +6,11 @@
 # the next ACK or NACK.
 
 from fabric.engine.flow cimport Receiver
-from fabric.engine.nic cimport nic_advance, queue_control
+from fabric.engine.link cimport announce, begin_frame
+from fabric.engine.nic cimport free_for_control, nic_advance, nic_try, queue_control
 from fabric.engine.node cimport Node
 from fabric.engine.packet cimport ACK, CNP, NACK, Packet
+from fabric.engine.port cimport Port
 from fabric.engine.profile cimport FEEDBACK_CNP, FEEDBACK_ECHO, TransportProfile
 from fabric.engine.sender cimport ON_DELIVERED, release_dependents
 from fabric.engine.types cimport i64, likely, u8, u16, u32, unlikely
@@ -29,21 +31,29 @@ cdef inline void receiver_start(World* w, Receiver* r, u32 flow) noexcept nogil:
 cdef inline void answer(
     World* w, Node* n, u32 port, const Receiver* r, u32 flow, u8 kind, u32 sequence, u8 mark, i64 time_ps
 ) noexcept nogil:
-    """Sends a control frame back to the flow's source."""
-    cdef const TransportProfile* p = &w.transports[r.transport]
-    cdef Packet frame
-    frame.time_ps = time_ps
+    """Sends a control frame back to the flow's source; it is written where it goes, not copied there."""
+    cdef const TransportProfile* transport = &w.transports[r.transport]
+    cdef Port* p = &w.ports[port]
+    cdef u8 c = transport.control_class
+    cdef bint at_once = free_for_control(w, n, p, c, time_ps)
+    cdef Packet* frame
+    if at_once:
+        frame = begin_frame(w, p, transport.control_bytes, time_ps)
+    else:
+        frame = queue_control(w, p, c, transport.control_bytes, time_ps)
     frame.flow = flow
     frame.sequence = sequence
     frame.destination = r.source
     frame.path_hash = r.path_hash
-    frame.size_bytes = <u16>p.control_bytes
     frame.ingress = 0
     frame.kind = kind
-    frame.traffic_class = p.control_class
+    frame.traffic_class = c
     frame.mark = mark
     frame.spare = 0
-    queue_control(w, n, port, &frame, time_ps)
+    if at_once:
+        announce(w, p, frame, time_ps)
+    else:
+        nic_try(w, n, port, p, time_ps)
 
 
 cdef inline bint nack_due(const Receiver* r, const TransportProfile* p, u32 sequence, i64 time_ps) noexcept nogil:

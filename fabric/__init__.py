@@ -1,0 +1,196 @@
+"""Packet-level network fabric emulator for AI training clusters.
+
+Describe a fabric and its traffic, run it, and look at what happened::
+
+    import fabric
+
+    scenario = fabric.Scenario(
+        topology=fabric.LeafSpine(leaves=4, spines=2, hosts_per_leaf=8),
+        traffic=(fabric.Incast(receivers=("host0",), senders=16, size="1MB"),),
+    )
+    result = fabric.run(scenario)
+    print(result)
+
+Public names are imported when they are first used, so that ``import fabric`` is quick.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from fabric import analysis, plot, spec, topology, units, workload
+    from fabric.errors import (
+        FabricError,
+        SimulationError,
+        SpecError,
+    )
+    from fabric.result import (
+        Result,
+        Table,
+    )
+    from fabric.scenario import (
+        dump_scenario,
+        json_schema,
+        load_scenario,
+    )
+    from fabric.simulate import (
+        Simulation,
+        run,
+    )
+    from fabric.spec import (
+        DCQCN_PRESETS,
+        DISTRIBUTIONS,
+        AllToAll,
+        Clos3,
+        Congestion,
+        Dcqcn,
+        Ecn,
+        FatTree,
+        FixedWindow,
+        Flow,
+        Flows,
+        GoBackN,
+        GraphFile,
+        Incast,
+        LeafSpine,
+        Link,
+        LinkOverride,
+        Lossy,
+        Nic,
+        NoCongestionControl,
+        PacketRecord,
+        Permutation,
+        Pfc,
+        Poisson,
+        QueueRecord,
+        RailOptimized,
+        Record,
+        Run,
+        Scenario,
+        SingleSwitch,
+        Spec,
+        Switch,
+        ThroughputRecord,
+        Topology,
+        Traffic,
+        TrafficClass,
+        Transport,
+        Uniform,
+        host_count,
+    )
+    from fabric.units import (
+        Duration,
+        Rate,
+        Size,
+    )
+
+    __version__: str
+
+__all__ = [
+    "DCQCN_PRESETS",
+    "DISTRIBUTIONS",
+    "AllToAll",
+    "Clos3",
+    "Congestion",
+    "Dcqcn",
+    "Duration",
+    "Ecn",
+    "FabricError",
+    "FatTree",
+    "FixedWindow",
+    "Flow",
+    "Flows",
+    "GoBackN",
+    "GraphFile",
+    "Incast",
+    "LeafSpine",
+    "Link",
+    "LinkOverride",
+    "Lossy",
+    "Nic",
+    "NoCongestionControl",
+    "PacketRecord",
+    "Permutation",
+    "Pfc",
+    "Poisson",
+    "QueueRecord",
+    "RailOptimized",
+    "Rate",
+    "Record",
+    "Result",
+    "Run",
+    "Scenario",
+    "Simulation",
+    "SimulationError",
+    "SingleSwitch",
+    "Size",
+    "Spec",
+    "SpecError",
+    "Switch",
+    "Table",
+    "ThroughputRecord",
+    "Topology",
+    "Traffic",
+    "TrafficClass",
+    "Transport",
+    "Uniform",
+    "__version__",
+    "analysis",
+    "dump_scenario",
+    "host_count",
+    "json_schema",
+    "load_scenario",
+    "plot",
+    "run",
+    "spec",
+    "topology",
+    "units",
+    "workload",
+]
+
+_MODULES = ("analysis", "plot", "spec", "topology", "units", "workload")
+
+_NAMES = {
+    "Duration": "fabric.units",
+    "FabricError": "fabric.errors",
+    "Rate": "fabric.units",
+    "Result": "fabric.result",
+    "Simulation": "fabric.simulate",
+    "SimulationError": "fabric.errors",
+    "Size": "fabric.units",
+    "SpecError": "fabric.errors",
+    "Table": "fabric.result",
+    "dump_scenario": "fabric.scenario",
+    "json_schema": "fabric.scenario",
+    "load_scenario": "fabric.scenario",
+    "run": "fabric.simulate",
+}
+"""Where each public name is; the specs, which `fabric.spec` lists itself, are added to it."""
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        from fabric.version import version
+
+        value: Any = version()
+    elif name in _MODULES:
+        value = importlib.import_module(f"fabric.{name}")
+    elif name in _NAMES:
+        value = getattr(importlib.import_module(_NAMES[name]), name)
+    else:
+        value = _spec(name)
+    globals()[name] = value
+    return value
+
+
+def _spec(name: str) -> Any:
+    specs = importlib.import_module("fabric.spec")
+    if name.startswith("_") or name not in specs.__all__:
+        raise AttributeError(f"module 'fabric' has no attribute {name!r}")
+    return getattr(specs, name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,279 @@
+"""The command line: run a scenario, draw a result, look at a network.
+
+::
+
+    fabric run FILE [--set path=value]... [--seed N] [--out DIR] [--until 5ms] [--engine NAME]
+    fabric plot DIR [--kind queues] [--ports PATTERN] [--out FILE]
+    fabric topo FILE [--out FILE]
+    fabric schema
+
+Exit codes: 0 done; 2 something was described wrongly, or a file cannot be read or written, said in one
+line on standard error; 130 interrupted, after saving what was recorded. Output is written whole or
+not at all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
+
+from fabric.errors import FabricError, SpecError
+from fabric.units import QuantityError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+    from fabric.result import Result
+    from fabric.spec import Scenario
+
+__all__ = ["main"]
+
+DONE, REFUSED, INTERRUPTED = 0, 2, 130
+
+IMAGE_FORMATS = ("png", "pdf", "svg")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command line and return its exit code.
+
+    Parameters
+    ----------
+    arguments : sequence of str
+        Without the program's name; by default those of this process.
+    """
+    try:
+        options = _parser().parse_args(arguments)
+        code: int = options.command(options)
+        sys.stdout.flush()
+        return code
+    except (FabricError, QuantityError) as error:
+        return _refuse(str(error))
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        return DONE
+    except OSError as error:
+        named = f"{error.filename}: " if error.filename else ""
+        return _refuse(f"{named}{error.strerror or error}")
+    except MemoryError:
+        return _refuse("out of memory")
+    except KeyboardInterrupt:
+        print("fabric: interrupted", file=sys.stderr)
+        return INTERRUPTED
+
+
+def _refuse(message: str) -> int:
+    print("fabric: error:", " ".join(message.split()), file=sys.stderr)
+    return REFUSED
+
+
+class _Parser(argparse.ArgumentParser):
+    """A parser whose errors are one line, like all others."""
+
+    def error(self, message: str) -> NoReturn:
+        self.exit(_refuse(f"{message} (see {self.prog} --help)"))
+
+
+class _Version(argparse.Action):
+    """Prints the version, which is only looked up when asked for."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *ignored: Any) -> NoReturn:
+        from fabric.version import version
+
+        print(f"fabric {version()}")
+        parser.exit()
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = _Parser(prog="fabric", description="Packet-level network emulator for AI training clusters.")
+    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add_run(commands)
+    _add_plot(commands)
+    _add_topo(commands)
+    schema = commands.add_parser("schema", help="print the JSON Schema of scenario files")
+    schema.set_defaults(command=_schema)
+    return parser
+
+
+def _add_run(commands: Any) -> None:
+    parser = commands.add_parser("run", help="run a scenario, print what happened, save the result")
+    parser.add_argument("scenario", metavar="FILE", help="scenario file (TOML)")
+    _add_overrides(parser)
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of the run, instead of run.seed")
+    parser.add_argument("--out", metavar="DIR", help="directory of the result (default: results/NAME)")
+    parser.add_argument("--until", metavar="TIME", help='end of the run in simulated time, such as "5ms"')
+    parser.add_argument("--engine", choices=("native", "reference"), default="native", help="default: native")
+    parser.add_argument("--no-plot", action="store_true", help="draw no picture")
+    parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
+    parser.set_defaults(command=_run)
+
+
+def _add_overrides(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--set",
+        metavar="PATH=VALUE",
+        action="append",
+        default=[],
+        help='change a value of the scenario, such as switch.ecn.kmin="200KB"; may be repeated',
+    )
+
+
+def _add_plot(commands: Any) -> None:
+    from fabric.io.directory import DRAWN
+
+    parser = commands.add_parser("plot", help="draw a saved result")
+    parser.add_argument("directory", metavar="DIR", help="directory of a result")
+    parser.add_argument("--kind", choices=DRAWN, default="queues", help="default: queues")
+    parser.add_argument("--ports", metavar="PATTERN", help='ports whose queues are drawn, such as "leaf0->*"')
+    parser.add_argument("--out", metavar="FILE", help="image, .png, .pdf or .svg (default: DIR/KIND.png)")
+    parser.set_defaults(command=_plot)
+
+
+def _add_topo(commands: Any) -> None:
+    parser = commands.add_parser("topo", help="describe and draw the network of a scenario")
+    parser.add_argument("scenario", metavar="FILE", help="scenario file (TOML)")
+    _add_overrides(parser)
+    parser.add_argument(
+        "--out", metavar="FILE", help="image file, .png, .pdf or .svg (default: results/NAME-topology.png)"
+    )
+    parser.set_defaults(command=_topo)
+
+
+def _run(options: argparse.Namespace) -> int:
+    from fabric.io.directory import check_target
+    from fabric.simulate import Simulation
+
+    overrides = list(options.set)
+    if options.seed is not None:
+        overrides.append(f"run.seed={options.seed}")
+    if options.until is not None:
+        overrides.append(f"run.until={options.until}")
+    scenario = _load(options.scenario, overrides)
+    target = Path(options.out or Path("results", _name_of(scenario, options.scenario)))
+    check_target(target)
+    simulation = Simulation(scenario, engine=options.engine)
+    status = simulation.run(progress=False if options.quiet else None)
+    if status == "INTERRUPTED":
+        print(f"fabric: interrupted at {simulation.now}, saving what was recorded", file=sys.stderr)
+    result = simulation.result()
+    pictures: dict[str, bytes] = {}
+    notes: list[str] = []
+    if not options.no_plot:
+        pictures, notes = _pictures(result)
+    result.save(target, pictures=pictures)
+    if not options.quiet:
+        print(result.summary)
+        written = [f"result      {target}", *(f"picture     {target / name}" for name in pictures)]
+        print("", *(f"  {line}" for line in (*written, *notes)), sep="\n")
+    return INTERRUPTED if status == "INTERRUPTED" else DONE
+
+
+def _load(path: str, overrides: Sequence[str]) -> Scenario:
+    from fabric.scenario import load_scenario
+
+    return load_scenario(path, overrides=overrides)
+
+
+def _name_of(scenario: Scenario, path: str) -> str:
+    """Return a scenario's name, or that of its file, as the name of a file."""
+    return re.sub(r"[^\w.+-]+", "-", scenario.name or Path(path).stem).strip("-.") or "scenario"
+
+
+def _pictures(result: Result) -> tuple[dict[str, bytes], list[str]]:
+    """Return the picture of a run by its name: queues if they were recorded, else completion times."""
+    from fabric.plot import to_image
+
+    notes = []
+    kind = "queues"
+    if "queue" not in result.recorded:
+        kind = "fct"
+        notes.append("no queue depths were recorded (record.queues): the picture shows completion times")
+    try:
+        return {f"{kind}.png": to_image(_draw(result, kind))}, notes
+    except FabricError as error:
+        return {}, [f"no picture: {error}"]
+
+
+def _draw(result: Result, kind: str, ports: str | None = None) -> Axes:
+    from fabric import plot
+
+    if kind == "queues":
+        return plot.queues(result, ports=ports)
+    drawings = {
+        "fct": plot.fct_cdf,
+        "slowdown": plot.slowdown_by_size,
+        "utilisation": plot.utilisation,
+        "rates": plot.rates,
+    }
+    return drawings[kind](result)
+
+
+def _plot(options: argparse.Namespace) -> int:
+    from fabric.io.files import write_whole
+    from fabric.plot import to_image
+    from fabric.result import Result
+
+    if options.ports is not None and options.kind != "queues":
+        raise FabricError(f"--ports chooses queues and does not go with --kind {options.kind}")
+    target = Path(options.out or Path(options.directory, f"{options.kind}.png"))
+    image_format = _image_format(target)
+    axes = _draw(Result.load(options.directory), options.kind, options.ports)
+    write_whole(target, to_image(axes, format=image_format))
+    print(target)
+    return DONE
+
+
+def _image_format(target: Path) -> str:
+    image_format = target.suffix.lower().removeprefix(".")
+    if image_format not in IMAGE_FORMATS:
+        raise SpecError("--out", str(target), "a file name ending in .png, .pdf or .svg")
+    return image_format
+
+
+def _topo(options: argparse.Namespace) -> int:
+    from fabric.io.files import write_whole
+    from fabric.plot import to_image, topology
+    from fabric.topology import build_network
+
+    scenario = _load(options.scenario, options.set)
+    name = _name_of(scenario, options.scenario)
+    target = Path(options.out or Path("results", f"{name}-topology.png"))
+    image_format = _image_format(target)
+    network = build_network(scenario.topology)
+    write_whole(target, to_image(topology(network), format=image_format))
+    print(name)
+    for line in _network_lines(network):
+        print(f"  {line}")
+    print(f"\n  picture  {target}")
+    return DONE
+
+
+def _network_lines(network: Any) -> list[str]:
+    from fabric.result.text import align, count_text, rate_text
+    from fabric.topology import describe
+
+    facts = describe(network)
+    ratios = sorted({round(ratio, 3) for ratio in facts.oversubscription.values()})
+    rows = [[tier, count_text(count)] for tier, count in facts.nodes_per_tier.items()]
+    rows += [[f"cables {tiers}", count_text(count)] for tiers, count in facts.links_per_tier.items()]
+    if ratios:
+        low, high = f"{ratios[0]:g}:1", f"{ratios[-1]:g}:1"
+        rows.append(["oversubscription", low if low == high else f"{low} to {high}"])
+    rows.append(["diameter", f"{facts.diameter_links} links"])
+    if facts.bisection_bps is not None:
+        rows.append(["bisection bandwidth", rate_text(facts.bisection_bps)])
+    return align(rows)
+
+
+def _schema(options: argparse.Namespace) -> int:
+    import json
+
+    from fabric.scenario import json_schema
+
+    print(json.dumps(json_schema(), indent=2))
+    return DONE

@@ -1,0 +1,196 @@
+"""Rows of the transport table, and which row and class each flow uses.
+
+A pattern of flows uses its own transport, else the scenario's. Parameters that scale with the line rate
+are resolved here, so a transport has a row for each rate at which it is used. Frames are payload plus
+header, but never smaller than Ethernet's smallest. A window holds as many frames as it takes to cover
+its bytes (rounded up, as a sender that stops once the bytes in flight reach the window).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fabric.errors import SpecError
+from fabric.lowered import TRANSPORT
+from fabric.spec.link import LARGEST_FRAME_BYTES
+from fabric.spec.switch import Switch
+from fabric.spec.transport import Dcqcn, FixedWindow, Transport
+from fabric.workload.flow_table import FlowTable
+
+__all__ = ["SMALLEST_FRAME_BYTES", "PatternTransports", "pattern_transports", "transport_columns"]
+
+SMALLEST_FRAME_BYTES = 64
+"""Ethernet's smallest frame, FCS included (IEEE 802.3, clause 4.4.2)."""
+FEEDBACK = {"cnp": 1, "echo": 2}
+CONGESTION = {"paper": 1, "vendor": 2}
+LARGEST_WINDOW_FRAMES = 2**32 - 1
+
+
+@dataclass(frozen=True, eq=False)
+class PatternTransports:
+    """The distinct transports of a flow table, and what each of its patterns uses.
+
+    Attributes
+    ----------
+    specs : tuple of Transport
+        At least one: the scenario's where there is no pattern.
+    pattern_spec : numpy.ndarray of int64 [patterns]
+        Index into `specs`.
+    pattern_class : numpy.ndarray of uint8 [patterns]
+        Traffic class of the data frames.
+    """
+
+    specs: tuple[Transport, ...]
+    pattern_spec: npt.NDArray[np.int64]
+    pattern_class: npt.NDArray[np.uint8]
+
+    @property
+    def largest_frame_bytes(self) -> int:
+        """Of any data or control frame."""
+        return max(max(_frame_bytes(spec), _control_bytes(spec)) for spec in self.specs)
+
+    def payload_bytes(self) -> npt.NDArray[np.int64]:
+        """Payload of a full frame, by spec."""
+        return np.array([int(spec.payload) for spec in self.specs], dtype=np.int64)
+
+    def header_bytes(self) -> npt.NDArray[np.int64]:
+        """What a frame carries beside payload, by spec."""
+        return np.array([int(spec.header) for spec in self.specs], dtype=np.int64)
+
+
+def pattern_transports(
+    flows: FlowTable, *, transport: Transport, switch: Switch, largest_gap_bytes: int
+) -> PatternTransports:
+    """Find the distinct transports of a flow table and check what refers to other parts.
+
+    Parameters
+    ----------
+    flows : FlowTable
+    transport : Transport
+        That of patterns without one of their own.
+    switch : Switch
+        Its classes are what class names refer to.
+    largest_gap_bytes : int
+        Of any link; a frame and its gap have at most 65,535 bytes.
+
+    Returns
+    -------
+    PatternTransports
+
+    Raises
+    ------
+    fabric.errors.SpecError
+        A class name that the switch does not have, or a frame that is too large for the wire.
+    """
+    numbers: dict[Transport, int] = {}
+    pattern_spec = np.zeros(len(flows.patterns), dtype=np.int64)
+    pattern_class = np.zeros(len(flows.patterns), dtype=np.uint8)
+    patterns = zip(flows.patterns, flows.transport, flows.traffic_class, strict=True)
+    for pattern, (label, own, own_class) in enumerate(patterns):
+        spec, path = (transport, "transport") if own is None else (own, f'traffic "{label}".transport')
+        pattern_spec[pattern] = numbers.setdefault(spec, len(numbers))
+        _check_frames(spec, largest_gap_bytes, path=path)
+        if own_class is None:
+            pattern_class[pattern] = switch.class_index(spec.data_class, path=f"{path}.data_class")
+        else:
+            pattern_class[pattern] = switch.class_index(own_class, path=f'traffic "{label}".traffic_class')
+    return PatternTransports(tuple(numbers) or (transport,), pattern_spec, pattern_class)
+
+
+def transport_columns(
+    patterns: PatternTransports,
+    *,
+    flow_spec: npt.NDArray[np.int64],
+    line_rate_bps: npt.NDArray[np.int64],
+    switch: Switch,
+) -> dict[str, Any]:
+    """The transport table and the row of each flow.
+
+    Parameters
+    ----------
+    patterns : PatternTransports
+    flow_spec : numpy.ndarray of int64 [flows]
+        Index into `patterns.specs`.
+    line_rate_bps : numpy.ndarray of int64 [flows]
+        Rate of the port that each flow sends from.
+    switch : Switch
+
+    Returns
+    -------
+    dict
+        `transports` (at least one row) and `flow_transport`.
+    """
+    scales = np.array([_scales(spec) for spec in patterns.specs])
+    keys = np.stack([flow_spec, np.where(scales[flow_spec], line_rate_bps, 0)], axis=1)
+    distinct, row = np.unique(keys, axis=0, return_inverse=True)
+    if len(distinct) == 0:
+        distinct = np.zeros((1, 2), dtype=np.int64)
+    table = np.zeros(len(distinct), dtype=TRANSPORT)
+    for number, (spec, rate_bps) in enumerate(distinct.tolist()):
+        _fill_row(table[number : number + 1], patterns.specs[spec], rate_bps, switch)
+    return {"transports": table, "flow_transport": row.ravel().astype(np.uint16)}
+
+
+def _scales(spec: Transport) -> bool:
+    return isinstance(spec.congestion, Dcqcn) and spec.congestion.scale_from is not None
+
+
+def _fill_row(row: npt.NDArray[np.void], spec: Transport, line_rate_bps: int, switch: Switch) -> None:
+    """Fill one row of the transport table, at a line rate (0 where it does not matter)."""
+    reliability = spec.reliability
+    row["frame_bytes"] = _frame_bytes(spec)
+    row["payload_bytes"] = spec.payload
+    row["control_bytes"] = _control_bytes(spec)
+    row["control_class"] = switch.class_index(spec.control_class, path="transport.control_class")
+    row["ack_every"] = spec.ack_every
+    row["nack_enabled"] = reliability.nack
+    row["nack_on_rewind"] = reliability.nack_on_rewind
+    row["nack_interval_ps"] = reliability.nack_interval or 0
+    row["rto_ps"] = reliability.rto or 0
+    match spec.congestion:
+        case FixedWindow(window=window):
+            row["window_frames"] = _window_frames(window, spec.payload)
+        case Dcqcn() as dcqcn:
+            _fill_dcqcn(row, dcqcn.at_line_rate(line_rate_bps) if line_rate_bps else dcqcn, spec.payload)
+
+
+def _fill_dcqcn(row: npt.NDArray[np.void], dcqcn: Dcqcn, payload_bytes: int) -> None:
+    row["congestion"] = CONGESTION[dcqcn.form]
+    row["feedback"] = FEEDBACK[dcqcn.feedback]
+    row["clamp_target"] = dcqcn.clamp_target
+    row["window_frames"] = 0 if dcqcn.window is None else _window_frames(dcqcn.window, payload_bytes)
+    row["fast_recovery"] = dcqcn.fast_recovery
+    row["cnp_interval_ps"] = dcqcn.cnp_interval
+    row["alpha_period_ps"] = dcqcn.alpha_period
+    row["cut_period_ps"] = dcqcn.cut_period
+    row["increase_period_ps"] = dcqcn.increase_period
+    row["byte_counter"] = dcqcn.byte_counter or 0
+    row["g"] = dcqcn.g
+    row["ai_bps"] = dcqcn.ai
+    row["hai_bps"] = dcqcn.hai
+    row["min_rate_bps"] = dcqcn.min_rate
+    row["first_cut"] = dcqcn.first_cut
+
+
+def _frame_bytes(spec: Transport) -> int:
+    return max(SMALLEST_FRAME_BYTES, spec.payload + spec.header)
+
+
+def _control_bytes(spec: Transport) -> int:
+    return max(SMALLEST_FRAME_BYTES, int(spec.control_frame))
+
+
+def _window_frames(window_bytes: int, payload_bytes: int) -> int:
+    """Frames whose payload covers the window; at least 1, for 0 means no window."""
+    return min(max(1, -(-window_bytes // payload_bytes)), LARGEST_WINDOW_FRAMES)
+
+
+def _check_frames(spec: Transport, gap_bytes: int, *, path: str) -> None:
+    for field, size_bytes in (("payload", _frame_bytes(spec)), ("control_frame", _control_bytes(spec))):
+        if size_bytes + gap_bytes > LARGEST_FRAME_BYTES:
+            allowed = f"frames of at most {LARGEST_FRAME_BYTES - gap_bytes} bytes, header included"
+            raise SpecError(f"{path}.{field}", getattr(spec, field), allowed)

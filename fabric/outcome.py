@@ -1,0 +1,210 @@
+"""From an engine that has stopped to a `Result`: names, ideal times, tables.
+
+The only place that knows a scenario's description, its network and its arrays at once. It gives every
+number of the engine its name, and works out how long each flow would have taken with the network to
+itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from fabric.analysis.ideal import PathTimes, ideal_delivery_ps, serialisation_ps
+from fabric.lowered import DropReason, Lowered
+from fabric.result import Labels, Provenance, Result, Table
+from fabric.result.collect import flow_table, node_table, port_class_table, port_table
+from fabric.result.series import STREAM_OF, series_table
+from fabric.routing import NO_PORT, trace_path
+from fabric.spec import Scenario
+from fabric.topology import Network
+from fabric.topology.describe import tier_name
+from fabric.workload import FlowTable
+
+__all__ = ["Built", "Engine", "build_result", "ideal_times", "labels_of", "recorded_tables"]
+
+NOT_DELIVERED_EVER = -1
+"""Ideal time of a flow that no path leads to."""
+
+
+class Engine(Protocol):
+    """What both engines offer."""
+
+    def run(self, until_ps: int | None = None, max_hops: int | None = None) -> str: ...
+    @property
+    def now_ps(self) -> int: ...
+    def columns(self) -> dict[str, Any]: ...
+    def rows(self, stream: str) -> npt.NDArray[np.void]: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class Built:
+    """A scenario with everything that was made from it.
+
+    Attributes
+    ----------
+    scenario : Scenario
+    network : Network
+    flows : FlowTable
+    lowered : Lowered
+    """
+
+    scenario: Scenario
+    network: Network
+    flows: FlowTable
+    lowered: Lowered
+
+
+def build_result(
+    engine: Engine, *, built: Built, status: str, wall_s: float, provenance: Provenance
+) -> Result:
+    """Return what an engine has recorded so far.
+
+    Parameters
+    ----------
+    engine : Engine
+        It has stopped, or stands between two chunks.
+    built : Built
+        What it runs.
+    status : str
+        Why it stopped, one of `fabric.result.result.STATUSES`.
+    wall_s : float
+        Seconds that it ran.
+    provenance : Provenance
+        Where the result comes from.
+    """
+    lowered, columns = built.lowered, engine.columns()
+    labels = labels_of(built)
+    counters = {name: int(value) for name, value in columns["counters"].items()}
+    ended = status in ("FINISHED", "STALLED")
+    duration_ps = counters["end_ps"] if ended else int(engine.now_ps)
+    recorded = recorded_tables(lowered)
+    tables: dict[str, Table] = {
+        "flows": flow_table(columns, lowered=lowered, labels=labels, ideal_ps=ideal_times(lowered)),
+        "ports": port_table(columns, lowered=lowered, labels=labels, duration_ps=duration_ps),
+        "classes": port_class_table(columns, lowered=lowered, labels=labels, duration_ps=duration_ps),
+        "nodes": node_table(columns, lowered=lowered, labels=labels),
+    }
+    for name, stream in STREAM_OF.items():
+        tables[name] = series_table(name, engine.rows(stream), lowered=lowered, labels=labels)
+    return Result(
+        status=status,
+        tables=tables,
+        recorded=recorded,
+        counters=counters,
+        drops_by_reason=dict(zip(DropReason.NAMES, columns["drops_by_reason"].tolist(), strict=False)),
+        duration_ps=duration_ps,
+        wall_s=wall_s,
+        provenance=provenance,
+    )
+
+
+def labels_of(built: Built) -> Labels:
+    """Return the names of nodes, ports, classes and flows.
+
+    A flow without a name is called by its pattern and its place in it ("incast#3").
+    """
+    network, flows = built.network, built.flows
+    ports = range(network.n_ports)
+    return Labels(
+        nodes=np.array(network.names, dtype=np.str_),
+        tiers=np.array([tier_name(tier) for tier in network.tier.tolist()], dtype=np.str_),
+        ports=np.array([network.port_name(port) for port in ports], dtype=np.str_),
+        links=np.array([network.port_arrow(port) for port in ports], dtype=np.str_),
+        classes=np.array([one.name for one in built.scenario.switch.classes], dtype=np.str_),
+        flows=np.array(_flow_names(flows), dtype=np.str_),
+        patterns=np.array(flows.patterns, dtype=np.str_)[flows.pattern],
+        flow_bytes=flows.size_bytes,
+    )
+
+
+def _flow_names(flows: FlowTable) -> list[str]:
+    counts = [0] * len(flows.patterns)
+    names = []
+    for flow, pattern in enumerate(flows.pattern.tolist()):
+        own = flows.names[flow] if flows.names is not None else ""
+        names.append(own or f"{flows.patterns[pattern]}#{counts[pattern]}")
+        counts[pattern] += 1
+    return names
+
+
+def recorded_tables(lowered: Lowered) -> frozenset[str]:
+    """Return the names of the time series that a run of `lowered` records."""
+    per_port = int(np.bitwise_or.reduce(lowered.port_record, initial=0))
+    per_flow = int(np.bitwise_or.reduce(lowered.flow_record, initial=0))
+    asked = {
+        "queue": per_port & 1,
+        "throughput": per_port & 2,
+        "packets": (per_port & 4) | (per_flow & 2),
+        "rates": per_flow & 1,
+        "pauses": lowered.record & 1,
+        "marks": lowered.record & 2,
+        "drops": lowered.record & 4,
+    }
+    return frozenset(name for name, bits in asked.items() if bits)
+
+
+def ideal_times(lowered: Lowered) -> npt.NDArray[np.int64]:
+    """Return for each flow the time from start to delivery in an empty network.
+
+    Parameters
+    ----------
+    lowered : Lowered
+        Any scenario.
+
+    Returns
+    -------
+    numpy.ndarray of int64, [flows]
+        Picoseconds along the flow's own path at the line rate of its links, without congestion control
+        or windows; -1 for a flow that no path leads to.
+    """
+    if not lowered.n_flows:
+        return np.zeros(0, dtype=np.int64)
+    path = trace_path(
+        lowered,
+        first_port=lowered.flow_port,
+        destination=lowered.flow_destination,
+        path_hash=lowered.flow_hash,
+    )
+    full_bytes = lowered.transports["frame_bytes"][lowered.flow_transport].astype(np.int64)
+    last_bytes = lowered.flow_last_frame_bytes.astype(np.int64)
+    frames = lowered.flow_frames.astype(np.int64)
+    delivery = ideal_delivery_ps(
+        frames, path=_path_times(lowered, path=path, full_bytes=full_bytes, last_bytes=last_bytes)
+    )
+    hops = (path != NO_PORT).sum(axis=1)
+    last_port = path[np.arange(len(path)), hops - 1]
+    arrives = lowered.port_node[lowered.port_peer[last_port]] == lowered.flow_destination
+    return np.where(arrives, delivery, NOT_DELIVERED_EVER)
+
+
+def _path_times(
+    lowered: Lowered,
+    *,
+    path: npt.NDArray[np.int64],
+    full_bytes: npt.NDArray[np.int64],
+    last_bytes: npt.NDArray[np.int64],
+) -> PathTimes:
+    """Return how long frames occupy the links of each path; zeros after its end."""
+    exists = path != NO_PORT
+    port = np.where(exists, path, 0)
+    rate_bps = lowered.port_rate_bps[port]
+    gap_bytes = lowered.port_gap_bytes[port].astype(np.int64)
+    cut_bytes = lowered.port_cut_bytes[port].astype(np.int64)
+
+    def times(frame_bytes: npt.NDArray[np.int64], *, forwarding: bool) -> npt.NDArray[np.int64]:
+        wire = frame_bytes[:, None] + gap_bytes
+        if forwarding:
+            wire = np.where(cut_bytes > 0, np.minimum(wire, cut_bytes), wire)
+        return np.where(exists, serialisation_ps(wire, rate_bps=rate_bps), 0)
+
+    return PathTimes(
+        full_ps=times(full_bytes, forwarding=False),
+        last_ps=times(last_bytes, forwarding=False),
+        delay_ps=np.where(exists, lowered.port_delay_ps[port], 0),
+        full_forward_ps=times(full_bytes, forwarding=True),
+        last_forward_ps=times(last_bytes, forwarding=True),
+    )

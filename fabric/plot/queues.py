@@ -1,0 +1,222 @@
+"""Queue depth over time, with the ECN thresholds and PFC pauses that go with it.
+
+Each curve is one egress queue (a port and a traffic class). Dashed lines are the thresholds between
+which ECN marks; those far above the data are named below the title instead of squeezing the curves.
+If pauses were recorded, a bar at the top in a queue's colour says when its port was not allowed to
+send, and a grey ground when any port of the network was not. The picture ends soon after the last of
+its queues has emptied, and says so.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fabric.errors import FabricError
+from fabric.result import Result, Table
+from fabric.result.table import Array
+from fabric.result.text import size_text, time_text
+
+from .steps import envelope, merge_intervals
+from .style import COLOURS, GREY, arrows, label_lines, size_axis, spaced, styled, time_axis, title
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = ["matching_links", "queues"]
+
+BUSIEST = 4
+"""Queues that are drawn when none are chosen."""
+
+MOST = len(COLOURS)
+"""Queues that one picture can tell apart."""
+
+REACH = 1.6
+"""Thresholds up to this multiple of the deepest queue are drawn."""
+
+LONG_IDLE = 0.6
+"""If all is over before this share of the run, the rest is not drawn."""
+
+BAR_SHARE = 0.022
+"""Height of a bar of pauses, in heights of the axes."""
+
+PAUSE_RESOLUTION = 3000
+"""Pauses closer than this fraction of the picture are drawn as one."""
+
+Queue = tuple[str, str]
+"""Link and traffic class."""
+
+
+def queues(result: Result, *, ports: str | None = None, ax: Axes | None = None) -> Axes:
+    """Draw recorded queues over time.
+
+    Parameters
+    ----------
+    result : Result
+        Of a scenario with ``[record.queues]``.
+    ports : str
+        Pattern of ports ("leaf0->*", "leaf0:3", "leaf0"); by default all. The fullest are drawn.
+    ax : Axes
+        Axes to draw on; by default those of a new figure.
+
+    Returns
+    -------
+    Axes
+
+    Raises
+    ------
+    FabricError
+        If no queue was recorded, or none matches.
+    """
+    chosen = _fullest(result, ports)
+    rows = {queue: _rows_of(result.queue, *queue) for queue in chosen}
+    end_ps = _end_of_picture(result, rows.values())
+    top = max(chosen.values())
+    with styled(ax) as axes:
+        time_scale, size_scale = time_axis(axes, end_ps), size_axis(axes, top)
+        labels = []
+        one_class = len({name for _, name in chosen}) == 1
+        for colour, (queue, peak) in zip(COLOURS, chosen.items(), strict=False):
+            times, depth = envelope(rows[queue]["time_ps"], rows[queue]["queue_bytes"], end_ps=end_ps)
+            axes.plot(times / time_scale, depth / size_scale, color=colour, lw=1.3, drawstyle="steps-post")
+            name = arrows(queue[0]) if one_class else f"{arrows(queue[0])} {queue[1]}"
+            labels.append((f"{name}\npeak {_size(peak)}", colour, peak / size_scale))
+        thresholds = _draw_thresholds(axes, _thresholds(result.classes, list(chosen)), top, size_scale)
+        bars = _draw_pauses(axes, result, [link for link, _ in chosen], end_ps, time_scale)
+        drawn = max([top / size_scale, *(height for _, _, height in thresholds)])
+        axes.set_xlim(0, end_ps / time_scale)
+        axes.set_ylim(0, 1.08 * drawn / (1 - bars * BAR_SHARE - 0.02 * (bars > 0)))
+        label_lines(axes, labels + thresholds)
+        (link, _), peak = next(iter(chosen.items()))
+        title(
+            axes,
+            f"The queue of {arrows(link)} reaches {_size(peak)}",
+            note="\n".join(_notes(result, list(chosen), top, end_ps, bars)),
+        )
+    return axes
+
+
+def matching_links(result: Result, pattern: str) -> set[str]:
+    """Return the links of the ports that match a pattern.
+
+    Raises
+    ------
+    FabricError
+        If there is none.
+    """
+    names, links = result.ports["name"].tolist(), result.ports["link"].tolist()
+    if "->" in pattern:
+        hits = {link for link in links if fnmatch.fnmatchcase(link, pattern) or _is_parallel(link, pattern)}
+    else:
+        wanted = pattern if ":" in pattern else f"{pattern}:*"
+        hits = {link for name, link in zip(names, links, strict=True) if fnmatch.fnmatchcase(name, wanted)}
+    if not hits:
+        raise FabricError(f"no port matches {pattern!r}; ports are named like {names[0]!r} or {links[0]!r}")
+    return hits
+
+
+def _is_parallel(link: str, pattern: str) -> bool:
+    """Return whether a parallel link ("leaf0->spine0#1") matches a pattern that names no number."""
+    return "#" in link and "#" not in pattern and fnmatch.fnmatchcase(link.partition("#")[0], pattern)
+
+
+def _size(size_bytes: float) -> str:
+    return spaced(size_text(size_bytes))
+
+
+def _fullest(result: Result, pattern: str | None) -> dict[Queue, int]:
+    """Return the recorded queues that match, fullest first, each with its largest recorded depth."""
+    if "queue" not in result.recorded:
+        raise FabricError("this result has no queue depths: set record.queues in the scenario and run again")
+    allowed = None if pattern is None else matching_links(result, pattern)
+    peaks: dict[Queue, int] = {}
+    link, traffic_class = result.queue.category("link"), result.queue.category("traffic_class")
+    pair = np.asarray(link.codes, np.int64) * len(traffic_class.labels) + traffic_class.codes
+    first = np.flatnonzero(np.diff(pair, prepend=-1))
+    tops = np.maximum.reduceat(result.queue["queue_bytes"], first) if len(first) else first
+    for row, top in zip(first, tops, strict=True):
+        name = str(link.labels[link.codes[row]])
+        if allowed is None or name in allowed:
+            peaks[name, str(traffic_class.labels[traffic_class.codes[row]])] = int(top)
+    if not peaks:
+        what = "no queue" if pattern is None else f"no queue of {pattern!r}"
+        raise FabricError(f"{what} changed while it was recorded: there is nothing to draw")
+    ranked = sorted(peaks.items(), key=lambda item: (-item[1], item[0]))
+    return dict(ranked[: BUSIEST if pattern is None else MOST])
+
+
+def _rows_of(queue: Table, link: str, traffic_class: str) -> Table:
+    mask = np.ones(len(queue), bool)
+    for name, wanted in (("link", link), ("traffic_class", traffic_class)):
+        column = queue.category(name)
+        mask &= column.codes == int(np.flatnonzero(column.labels == wanted)[0])
+    return queue[mask]
+
+
+def _end_of_picture(result: Result, rows: Iterable[Table]) -> int:
+    """Return the end of the run, or soon after the last change if the rest of the run is idle."""
+    last = max(int(table["time_ps"][-1]) for table in rows)
+    end_ps = max(result.duration_ps, last, 1)
+    return int(1.1 * last) if last < LONG_IDLE * end_ps else end_ps
+
+
+def _thresholds(classes: Table, shown: Sequence[Queue]) -> list[tuple[int, int]]:
+    """Return the different pairs of ECN thresholds of the shown queues."""
+    keep = np.isin(classes["link"], [link for link, _ in shown])
+    keep &= np.isin(classes["traffic_class"], [name for _, name in shown])
+    pairs = zip(classes["ecn_kmin_bytes"][keep], classes["ecn_kmax_bytes"][keep], strict=True)
+    return sorted({(int(low), int(high)) for low, high in pairs if low >= 0})
+
+
+def _draw_thresholds(
+    ax: Axes, limits: Sequence[tuple[int, int]], top: float, scale: float
+) -> list[tuple[str, str, float]]:
+    """Draw the thresholds that are near the data; return their labels."""
+    labels = []
+    for pair in limits:
+        for name, limit in zip(("kmin", "kmax"), pair, strict=True):
+            if limit <= REACH * top:
+                ax.axhline(limit / scale, color=GREY, lw=1, ls=(0, (5, 3)), zorder=1)
+                labels.append((f"ECN {name}\n{_size(limit)}", GREY, limit / scale))
+    return labels
+
+
+def _draw_pauses(ax: Axes, result: Result, links: Sequence[str], end_ps: int, scale: float) -> int:
+    """Draw when the shown ports, and when any port, were paused; return the number of bars."""
+    pauses = result.pauses
+    end = np.where(pauses["end_ps"] < 0, result.duration_ps, pauses["end_ps"])
+    of = pauses["link"]
+    across = ax.get_xaxis_transform()
+
+    def spans(rows: Array) -> list[tuple[float, float]]:
+        gap_ps = end_ps / PAUSE_RESOLUTION
+        begin, stop = merge_intervals(pauses["begin_ps"][rows], end[rows], gap_ps=gap_ps)
+        return list(zip(begin / scale, (stop - begin) / scale, strict=True))
+
+    every = spans(np.ones(len(pauses), bool))
+    ax.broken_barh(every, (0, 1), transform=across, color="#EEEEEE", lw=0, zorder=0)
+    bars = 0
+    for link in dict.fromkeys(links):
+        rows = of == link
+        if rows.any():
+            bars += 1
+            colour = COLOURS[links.index(link)]
+            place = (1 - bars * BAR_SHARE, 0.75 * BAR_SHARE)
+            ax.broken_barh(spans(rows), place, transform=across, color=colour, lw=0, zorder=2)
+    return bars
+
+
+def _notes(result: Result, shown: Sequence[Queue], top: float, end_ps: int, bars: int) -> list[str]:
+    """Return the lines below the title: the scenario, and what the picture cannot show."""
+    notes = [result.summary.title()] if result.provenance.name else []
+    far = [pair for pair in _thresholds(result.classes, shown) if pair[1] > REACH * top]
+    notes += [f"ECN marks from {_size(low)} to {_size(high)}" for low, high in far[:1]]
+    if len(result.pauses):
+        own = "bars at the top: the port of that colour is paused; " if bars else ""
+        notes.append(f"PFC: {own}grey ground: some port is paused")
+    if end_ps < result.duration_ps:
+        notes.append(f"No further change until the end of the run at {spaced(time_text(result.duration_ps))}")
+    return notes

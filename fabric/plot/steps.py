@@ -1,0 +1,80 @@
+"""Step functions of time: the curves of queue depths and rates, and intervals as bands.
+
+A recorded queue may have millions of rows. A picture has a few thousand columns of pixels, so a long
+curve is drawn by the least and the largest value in each of many equal stretches of time: the
+envelope, in which no peak is lost.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from fabric.result.table import Array
+
+__all__ = ["envelope", "merge_intervals"]
+
+STRETCHES = 3000
+"""Stretches of time into which a long curve is cut."""
+
+
+def envelope(
+    time_ps: Array, values: Array, *, end_ps: int, initial: float = 0, stretches: int = STRETCHES
+) -> tuple[Array, Array]:
+    """Return a step function as points to draw with steps after each.
+
+    Parameters
+    ----------
+    time_ps, values : numpy.ndarray, [n]
+        The function takes values[i] from time_ps[i] on; times ascend.
+    end_ps : int
+        End of the curve.
+    initial : float
+        Value before the first time.
+    stretches : int
+        If there are more than twice as many rows, the curve is thinned to this many pairs.
+
+    Returns
+    -------
+    times, values : numpy.ndarray
+        Starting at 0 with `initial` and ending at `end_ps`.
+
+    Examples
+    --------
+    >>> times, depth = envelope(np.array([2, 5]), np.array([7, 0]), end_ps=9)
+    >>> times.tolist(), depth.tolist()
+    ([0.0, 2.0, 5.0, 9.0], [0.0, 7.0, 0.0, 0.0])
+    """
+    if len(time_ps) > 2 * stretches:
+        time_ps, values = _extremes(time_ps, values, end_ps, stretches)
+    last = values[-1] if len(values) else initial
+    times = np.concatenate([[0.0], time_ps, [max(end_ps, time_ps[-1] if len(time_ps) else 0)]])
+    return times, np.concatenate([[float(initial)], values, [last]])
+
+
+def _extremes(time_ps: Array, values: Array, end_ps: int, stretches: int) -> tuple[Array, Array]:
+    """Return for each stretch its least and largest value, and at last its final one."""
+    stretch = np.minimum(time_ps * float(stretches) / max(end_ps, 1), stretches - 1).astype(np.int64)
+    first = np.flatnonzero(np.diff(stretch, prepend=-1))
+    low, high = np.minimum.reduceat(values, first), np.maximum.reduceat(values, first)
+    final = values[np.append(first[1:], len(values)) - 1]
+    begin = time_ps[first].astype(np.float64)
+    step = end_ps / stretches / 3
+    times = np.stack([begin, begin + step, begin + 2 * step], axis=1).ravel()
+    return times, np.stack([high, low, final], axis=1).ravel()
+
+
+def merge_intervals(begin_ps: Array, end_ps: Array, *, gap_ps: float = 0) -> tuple[Array, Array]:
+    """Return the union of intervals; those less than `gap_ps` apart become one.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in merge_intervals(np.array([5, 0, 1]), np.array([6, 2, 3]))]
+    [[0, 5], [3, 6]]
+    """
+    if not len(begin_ps):
+        return begin_ps, end_ps
+    order = np.argsort(begin_ps, kind="stable")
+    begin, reach = begin_ps[order], np.maximum.accumulate(end_ps[order])
+    opens = np.append(True, begin[1:] > reach[:-1] + gap_ps)
+    last = np.append(np.flatnonzero(opens)[1:], len(begin)) - 1
+    return begin[opens], reach[last]

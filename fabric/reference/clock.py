@@ -1,0 +1,96 @@
+"""The clock: one heap of events, and the order of what happens at one instant.
+
+An event is keyed by (time, node, phase, major, minor). At one node and one instant there are three
+phases. First *starts*: ports that are free at that instant begin their next frame, ascending by port.
+Then *arrivals*, in an order that a keyed hash of (time, node, port) permutes, so that no port always
+wins a tie. Then *timers*, by kind and then by what they are about. Nodes influence each other only
+after at least a link's delay, so the place of the node in the key is not observable; it is there to
+keep what belongs together together.
+
+Events are never withdrawn. One that has been overtaken (a port that has begun a frame meanwhile, a
+retransmission timer of a flow that made progress) finds nothing to do when its time comes.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from .frame import Frame
+from .rng import GOLDEN, mix64
+
+__all__ = ["Clock", "Event", "Phase", "TimerKind", "arrival_tie"]
+
+
+class Phase:
+    """What happens first at one node and instant."""
+
+    START, ARRIVAL, TIMER = range(3)
+
+
+class TimerKind:
+    """Which timer acts first at one node and instant."""
+
+    PFC_EFFECT, RETRANSMISSION, FLOW_START = range(3)
+
+
+class Event(NamedTuple):
+    """One event; its first five fields are its place in the order.
+
+    A start has the port as `major`. An arrival has its tie value and the local port, and the frame.
+    A timer has its kind and id: the flow, or for a PFC effect port, class and pause as one number.
+    """
+
+    time_ps: int
+    node: int
+    phase: int
+    major: int
+    minor: int
+    frame: Frame | None
+
+
+def arrival_tie(time_ps: int, tie_key: int, local_port: int) -> int:
+    """16 bits that order the arrivals of one instant at one node."""
+    return mix64((time_ps ^ tie_key) + (local_port + 1) * GOLDEN) >> 48
+
+
+class Clock:
+    """The pending events.
+
+    Parameters
+    ----------
+    tie_keys : list of int
+        By node, the key that permutes simultaneous arrivals there.
+    """
+
+    __slots__ = ("_heap", "_tie_keys")
+
+    def __init__(self, tie_keys: list[int]) -> None:
+        self._heap: list[Event] = []
+        self._tie_keys = tie_keys
+
+    def schedule_start(self, time_ps: int, node: int, port: int) -> None:
+        """Try `port` at the beginning of that instant."""
+        heapq.heappush(self._heap, Event(time_ps, node, Phase.START, port, 0, None))
+
+    def schedule_arrival(self, time_ps: int, node: int, local_port: int, frame: Frame) -> None:
+        """Let `frame` arrive at a port of `node`."""
+        tie = arrival_tie(time_ps, self._tie_keys[node], local_port)
+        heapq.heappush(self._heap, Event(time_ps, node, Phase.ARRIVAL, tie, local_port, frame))
+
+    def schedule_timer(self, time_ps: int, node: int, kind: int, ident: int) -> None:
+        """Let a timer of this kind act at the end of that instant."""
+        heapq.heappush(self._heap, Event(time_ps, node, Phase.TIMER, kind, ident, None))
+
+    def peek_ps(self) -> int | None:
+        """Time of the next event, None when there is none."""
+        return self._heap[0].time_ps if self._heap else None
+
+    def pop(self) -> Event:
+        """Take the next event."""
+        return heapq.heappop(self._heap)
+
+    def pending(self) -> Iterator[Event]:
+        """All pending events, in no particular order."""
+        return iter(self._heap)

@@ -1,0 +1,41 @@
+"""What every node needs of the world around it, handed to it as one object."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .clock import Clock
+from .frame import Frame
+from .link import Links
+from .recorder import Recorder
+from .tally import Tally
+
+__all__ = ["Environment"]
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    """The parts of a run that all nodes share.
+
+    Parameters
+    ----------
+    clock : Clock
+        Where later events are scheduled.
+    links : Links
+        Where frames begin.
+    tally, recorder
+        Where what happens is counted and written down.
+    ecn_key : int
+        Key of the draws for congestion marks.
+    """
+
+    clock: Clock
+    links: Links
+    tally: Tally
+    recorder: Recorder
+    ecn_key: int
+
+    def drop(self, frame: Frame, *, port: int, reason: int, now_ps: int) -> None:
+        """Let a frame vanish, counted at `port`, for a `DropReason`."""
+        self.tally.on_drop(frame, port=port, reason=reason, now_ps=now_ps)
+        self.recorder.on_drop(frame, port=port, reason=reason, now_ps=now_ps)

@@ -1,0 +1,68 @@
+"""A frame: what occupies a link.
+
+A frame is made once, at the node where it begins (a host's data or control frame, a switch's or
+host's PFC frame), and travels as one object; the only field that changes on its way is the congestion
+mark. What a switch knows about a frame while it holds it (where it came in, since when it waits) is
+the switch's, and lives in its queue. `size_bytes` is what buffers are charged; the wire adds the gap of
+the port that sends it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["ACK", "CNP", "DATA", "NACK", "PFC", "PFC_FLOW", "PFC_FRAME_BYTES", "Frame", "pfc_frame"]
+
+DATA, ACK, NACK, CNP, PFC = range(5)
+"""Kinds of frames."""
+
+PFC_FLOW = 0xFFFFFFFF
+"""The flow number of frames that belong to no flow."""
+
+PFC_FRAME_BYTES = 64
+"""A MAC control frame has the least size of an Ethernet frame (IEEE 802.1Qbb, 802.3 annex 31)."""
+
+
+@dataclass(slots=True, eq=False)
+class Frame:
+    """One frame.
+
+    Parameters
+    ----------
+    kind : int
+        DATA, ACK, NACK, CNP or PFC.
+    flow : int
+        The flow it belongs to, `PFC_FLOW` for PFC.
+    sequence : int
+        DATA: number of the frame in its flow, from 0. ACK, NACK: the frame number that the receiver
+        expects next. CNP: 0. PFC: 1 pause, 0 resume.
+    traffic_class : int
+        The class that it travels in; PFC: the class that it speaks about.
+    size_bytes : int
+        Size as charged to buffers.
+    destination : int
+        Host that it goes to (PFC: unused, it ends at the next node).
+    path_hash : int
+        32 bits that choose among equal-cost paths.
+    mark : int
+        1: congestion experienced (DATA), or its echo (ACK, NACK).
+    """
+
+    kind: int
+    flow: int
+    sequence: int
+    traffic_class: int
+    size_bytes: int
+    destination: int
+    path_hash: int
+    mark: int = 0
+
+    @property
+    def identity(self) -> int:
+        """Flow and sequence as one number; it keys every draw about this frame."""
+        return self.flow << 32 | self.sequence
+
+
+def pfc_frame(traffic_class: int, *, pause: bool) -> Frame:
+    """A PAUSE or a RESUME for one class."""
+    return Frame(PFC, PFC_FLOW, int(pause), traffic_class, PFC_FRAME_BYTES, 0, 0)

@@ -1,0 +1,152 @@
+"""A host: the flows that begin and end at it, and its ports.
+
+Frames are made when they begin, so a host has no buffer to overflow. A port serves its classes by the
+node's scheduler; within a class control frames go first, then flows by the instant from which they may
+send. A port with flows that have to wait for their instant is tried again at the first of these.
+
+Timers are lazy: a retransmission timer that was set is left to run, and when it comes too early
+(because there has been progress) it is set anew.
+"""
+
+from __future__ import annotations
+
+from .clock import TimerKind
+from .dependencies import ON_COMPLETE, ON_DELIVERED, Dependencies
+from .environment import Environment
+from .frame import CNP, DATA, Frame
+from .host_queue import HostQueue
+from .node import Node
+from .port import Port
+from .receiver import Receiver
+from .sender import Sender
+
+__all__ = ["Host"]
+
+
+class Host(Node):
+    """One host.
+
+    Parameters
+    ----------
+    senders, receivers : list
+        The two halves of every flow of the run, by flow; a host uses those that are its own.
+    dependencies : Dependencies
+        Told when flows end.
+    """
+
+    def __init__(
+        self,
+        number: int,
+        ports: list[Port],
+        *,
+        n_classes: int,
+        senders: list[Sender],
+        receivers: list[Receiver],
+        dependencies: Dependencies,
+        pfc_response_ps: int,
+        environment: Environment,
+    ) -> None:
+        super().__init__(number, ports, pfc_response_ps=pfc_response_ps, environment=environment)
+        self._senders = senders
+        self._receivers = receivers
+        self._dependencies = dependencies
+        self.queues = [[HostQueue() for _ in range(n_classes)] for _ in ports]
+        for port, queues in zip(ports, self.queues, strict=True):
+            port.queues = queues
+
+    def on_frame(self, frame: Frame, *, port: Port, now_ps: int) -> None:
+        """Hand a frame to the half of its flow that is here."""
+        self.environment.tally.consumed += 1
+        if frame.kind == DATA:
+            self._on_data(frame, port, now_ps)
+            return
+        sender = self._senders[frame.flow]
+        if sender.is_complete:
+            return
+        if frame.kind == CNP:
+            sender.control.on_mark(now_ps)
+        else:
+            self._on_acknowledgement(sender, frame, now_ps)
+
+    def on_flow_start(self, flow: int, now_ps: int) -> None:
+        """The time of a flow has come."""
+        sender = self._senders[flow]
+        sender.started_ps = now_ps
+        self.environment.recorder.on_rate(
+            float(sender.port.rate_bps),
+            flow=flow,
+            window_frames=sender.flow.transport.window_frames,
+            now_ps=now_ps,
+        )
+        self._enter_if_sendable(sender, now_ps)
+        self.try_port(sender.port, now_ps)
+
+    def on_retransmission_timer(self, flow: int, now_ps: int) -> None:
+        """A timer that was set has run out; there may have been progress since."""
+        sender = self._senders[flow]
+        sender.timer_is_pending = False
+        if sender.is_complete or not sender.has_outstanding:
+            return
+        if sender.retransmit_ps > now_ps:
+            self._set_timer(sender)
+            return
+        sender.on_timeout(now_ps)
+        self._enter_if_sendable(sender, now_ps)
+        self.try_port(sender.port, now_ps)
+
+    def _on_data(self, frame: Frame, port: Port, now_ps: int) -> None:
+        receiver = self._receivers[frame.flow]
+        was_delivered = receiver.is_delivered
+        for reply in receiver.on_data(frame, now_ps):
+            self.environment.tally.created += 1
+            self.queues[port.local][reply.traffic_class].control.append(reply)
+            self.try_port(port, now_ps)
+        if receiver.is_delivered and not was_delivered:
+            self._dependencies.on_end(frame.flow, kind=ON_DELIVERED, now_ps=now_ps)
+
+    def _on_acknowledgement(self, sender: Sender, frame: Frame, now_ps: int) -> None:
+        sender.on_acknowledgement(frame, now_ps)
+        if sender.is_complete:
+            if sender.is_ready:
+                self._queue_of(sender).leave(sender)
+            self._dependencies.on_end(frame.flow, kind=ON_COMPLETE, now_ps=now_ps)
+            return
+        self._enter_if_sendable(sender, now_ps)
+        self.try_port(sender.port, now_ps)
+
+    def _begin_class(self, port: Port, traffic_class: int, now_ps: int) -> None:
+        queue = self.queues[port.local][traffic_class]
+        if queue.control:
+            self.environment.links.begin(port, queue.control.popleft(), now_ps=now_ps)
+            return
+        sender = queue.take()
+        frame = sender.begin_frame(now_ps)
+        self.environment.tally.created += 1
+        self._enter_if_sendable(sender, now_ps)
+        self._set_timer(sender)
+        self.environment.links.begin(port, frame, now_ps=now_ps)
+
+    def _enter_if_sendable(self, sender: Sender, now_ps: int) -> None:
+        if sender.is_sendable and not sender.is_ready:
+            self._queue_of(sender).enter(sender, eligible_ps=max(sender.next_time_ps, now_ps))
+
+    def _queue_of(self, sender: Sender) -> HostQueue:
+        return self.queues[sender.port.local][sender.flow.traffic_class]
+
+    def _set_timer(self, sender: Sender) -> None:
+        if sender.flow.transport.rto_ps > 0 and not sender.timer_is_pending:
+            sender.timer_is_pending = True
+            self.environment.clock.schedule_timer(
+                sender.retransmit_ps, self.number, TimerKind.RETRANSMISSION, sender.flow.number
+            )
+
+    def _on_idle(self, port: Port, now_ps: int) -> None:
+        """Try the port again when the first flow that its peer has not paused may send."""
+        instants = [
+            eligible_ps
+            for queue, pause in zip(self.queues[port.local], port.pauses, strict=True)
+            if not pause.is_paused and (eligible_ps := queue.next_eligible_ps()) is not None
+        ]
+        if instants and port.wake_ps != min(instants):
+            port.wake_ps = min(instants)
+            self.environment.clock.schedule_start(port.wake_ps, self.number, port.number)

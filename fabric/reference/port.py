@@ -1,0 +1,116 @@
+"""A port: one end of a cable, and what waits there to be sent.
+
+A port sends one frame at a time: it is busy until `busy_ps`. PFC frames wait in a queue of their own
+that goes before everything and is never paused. Everything else waits in the class queues of the node
+that owns the port (`queues.EgressQueue` in a switch, `host_queue.HostQueue` in a host); the scheduler
+chooses among those that have something to send now and that the peer has not paused.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from fabric.lowered import Lowered
+
+from .frame import Frame
+from .pfc import PeerPause
+from .queues import ClassQueue
+from .scheduler import Scheduler
+
+__all__ = ["Port", "make_ports"]
+
+BITS_PER_BYTE = 8
+PS_PER_SECOND = 10**12
+
+
+@dataclass(slots=True, eq=False)
+class Port:
+    """One port and the link that it sends on.
+
+    Parameters
+    ----------
+    number, local, node : int
+        Its global number, its number within its node, and that node.
+    peer : int
+        Global number of the port at the other end.
+    rate_bps, delay_ps : int
+        Of the link: bit rate; propagation with the receiver's fixed latency.
+    gap_bytes : int
+        Bytes on the wire for each frame beyond its size.
+    cut_bytes : int
+        Bytes after which the receiver can act on a frame (cut-through); 0: the whole frame.
+    loss, ber_rate : float
+        Probability that a frame is lost; and -log1p(-bit error rate).
+    scheduler : Scheduler
+        Chooses the class to serve.
+    pauses : list of PeerPause
+        By class, whether the peer has paused it.
+    queues : sequence of ClassQueue
+        By class, what waits.
+    """
+
+    number: int
+    local: int
+    node: int
+    peer: int
+    rate_bps: int
+    delay_ps: int
+    gap_bytes: int
+    cut_bytes: int
+    loss: float
+    ber_rate: float
+    scheduler: Scheduler
+    pauses: list[PeerPause]
+    queues: Sequence[ClassQueue] = ()
+    mac_queue: deque[Frame] = field(default_factory=deque)
+    busy_ps: int = 0
+    wake_ps: int = -1
+    tx_bytes: int = 0
+
+    def serialization_ps(self, wire_bytes: int) -> int:
+        """Time that so many bytes occupy the link, rounded up to a picosecond."""
+        return -(-wire_bytes * BITS_PER_BYTE * PS_PER_SECOND // self.rate_bps)
+
+    def candidates(self, now_ps: int) -> list[int]:
+        """Classes that could begin a frame now."""
+        return [
+            c
+            for c, (queue, pause) in enumerate(zip(self.queues, self.pauses, strict=True))
+            if not pause.is_paused and queue.is_candidate(now_ps)
+        ]
+
+    def head_bytes(self, traffic_class: int) -> int:
+        """Size of the frame that a class would begin."""
+        return self.queues[traffic_class].head_bytes()
+
+    def has_startable_frame(self) -> bool:
+        """Something waits that will begin without anything else happening first."""
+        return bool(self.mac_queue) or any(
+            not pause.is_paused and not queue.is_empty()
+            for queue, pause in zip(self.queues, self.pauses, strict=True)
+        )
+
+
+def make_ports(lowered: Lowered, schedulers: list[Scheduler]) -> list[Port]:
+    """All ports, by global number; `schedulers` holds one for each. Their nodes add the queues."""
+    first_port: list[int] = lowered.node_port_base.tolist()
+    node_of: list[int] = lowered.port_node.tolist()
+    return [
+        Port(
+            number=number,
+            local=number - first_port[node],
+            node=node,
+            peer=int(lowered.port_peer[number]),
+            rate_bps=int(lowered.port_rate_bps[number]),
+            delay_ps=int(lowered.port_delay_ps[number]),
+            gap_bytes=int(lowered.port_gap_bytes[number]),
+            cut_bytes=int(lowered.port_cut_bytes[number]),
+            loss=float(lowered.port_loss[number]),
+            ber_rate=float(lowered.port_ber_rate[number]),
+            scheduler=schedulers[number],
+            pauses=[PeerPause() for _ in range(lowered.n_classes)],
+        )
+        for number, node in enumerate(node_of)
+    ]

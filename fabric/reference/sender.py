@@ -1,0 +1,143 @@
+"""The sending half of a flow: go-back-N with an optional window, paced by a congestion control.
+
+Frames are numbered from 0. `next_frame` is the one to send next, `acked` the first that the receiver is
+not known to have, and what lies between is outstanding. A NACK or a time-out goes back to `acked`. The
+pace is a gap between the beginnings of two frames: the time of the frame at the rate that the
+congestion control gives, never less than it occupies the link.
+
+When and on which port a frame begins is the host's business (`host.py`); this file knows the state of
+one flow.
+"""
+
+from __future__ import annotations
+
+from .congestion import CongestionControl
+from .frame import DATA, NACK, Frame
+from .port import Port
+from .tables import Feedback, Flow
+
+__all__ = ["Sender"]
+
+BITS_TIMES_PS_PER_SECOND = 8e12
+"""Picoseconds that a byte takes at 1 bit/s."""
+
+
+class Sender:
+    """One flow at its source.
+
+    Parameters
+    ----------
+    flow : Flow
+        The flow.
+    port : Port
+        The port that it sends from.
+    control : CongestionControl
+        Gives its rate.
+    """
+
+    __slots__ = (
+        "_highest",
+        "acked",
+        "completed_ps",
+        "control",
+        "flow",
+        "is_ready",
+        "next_frame",
+        "next_time_ps",
+        "port",
+        "progress_ps",
+        "retransmitted",
+        "sent",
+        "started_ps",
+        "timeouts",
+        "timer_is_pending",
+    )
+
+    def __init__(self, flow: Flow, port: Port, control: CongestionControl) -> None:
+        self.flow = flow
+        self.port = port
+        self.control = control
+        self.started_ps = -1
+        self.completed_ps = -1
+        self.next_frame = 0
+        self.acked = 0
+        self.next_time_ps = 0
+        self.progress_ps = 0
+        self.is_ready = False
+        self.timer_is_pending = False
+        self.sent = 0
+        self.retransmitted = 0
+        self.timeouts = 0
+        self._highest = 0
+
+    @property
+    def is_complete(self) -> bool:
+        """Every frame has been acknowledged."""
+        return self.completed_ps >= 0
+
+    @property
+    def has_outstanding(self) -> bool:
+        """Something was sent and not acknowledged."""
+        return self.next_frame > self.acked
+
+    @property
+    def is_sendable(self) -> bool:
+        """Started, with a frame left to send that the window allows."""
+        window = self.flow.transport.window_frames
+        in_window = window == 0 or self.next_frame - self.acked < window
+        return self.started_ps >= 0 and self.next_frame < self.flow.frames and in_window
+
+    @property
+    def retransmit_ps(self) -> int:
+        """When the retransmission timer runs out, if something is outstanding then."""
+        return self.progress_ps + self.flow.transport.rto_ps
+
+    def next_frame_bytes(self) -> int:
+        """Size of the frame that would be sent next."""
+        return self.flow.frame_bytes(self.next_frame)
+
+    def begin_frame(self, now_ps: int) -> Frame:
+        """Make the next frame, which begins now, and set the pace for the one after."""
+        flow, sequence = self.flow, self.next_frame
+        size_bytes = self.next_frame_bytes()
+        self.next_time_ps = now_ps + self._gap_ps(size_bytes + self.port.gap_bytes, now_ps)
+        if not self.has_outstanding:
+            self.progress_ps = now_ps
+        self.next_frame += 1
+        self.sent += 1
+        if sequence < self._highest:
+            self.retransmitted += 1
+        self._highest = max(self._highest, self.next_frame)
+        return Frame(
+            DATA, flow.number, sequence, flow.traffic_class, size_bytes, flow.destination, flow.path_hash
+        )
+
+    def on_acknowledgement(self, frame: Frame, now_ps: int) -> None:
+        """An ACK or a NACK has come, for a flow that is not complete."""
+        if frame.sequence > self.acked:
+            self.acked = frame.sequence
+            self.progress_ps = now_ps
+            self.next_frame = max(self.next_frame, self.acked)
+        if self.acked == self.flow.frames:
+            self.completed_ps = now_ps
+            return
+        if frame.kind == NACK:
+            self._rewind(now_ps)
+        if self.flow.transport.feedback == Feedback.ECHO and frame.mark:
+            self.control.on_mark(now_ps)
+
+    def on_timeout(self, now_ps: int) -> None:
+        """Nothing was heard for too long: send again from the first frame not acknowledged."""
+        self.timeouts += 1
+        self._rewind(now_ps)
+
+    def _rewind(self, now_ps: int) -> None:
+        self.next_frame = self.acked
+        self.progress_ps = now_ps
+
+    def _gap_ps(self, wire_bytes: int, now_ps: int) -> int:
+        serialization_ps = self.port.serialization_ps(wire_bytes)
+        rate_bps = self.control.on_send(now_ps, wire_bytes=wire_bytes)
+        if rate_bps >= float(self.port.rate_bps):
+            return serialization_ps
+        return max(serialization_ps, int(float(wire_bytes) * BITS_TIMES_PS_PER_SECOND / rate_bps))

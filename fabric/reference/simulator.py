@@ -1,0 +1,267 @@
+"""The run: build the nodes from a `Lowered`, then handle one event after the other.
+
+This is the classical simulator: one heap of events, two for each hop of a frame (its arrival, and the
+end of its occupation of the link, when the port may begin the next), and nothing clever. All order is
+in `clock.py`, all behaviour in the nodes. A run may be stopped and resumed anywhere without a trace.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from fabric.lowered import DropReason, Lowered
+
+from .clock import Clock, Event, Phase, TimerKind
+from .columns import flow_columns, node_columns, port_columns, scalar_counters
+from .congestion import CongestionControl, make_congestion_control
+from .dependencies import Dependencies
+from .environment import Environment
+from .host import Host
+from .invariants import check_empty, check_flows, check_frames, check_memory
+from .link import Links
+from .node import Node
+from .pfc import decode_effect
+from .port import Port, make_ports
+from .receiver import Receiver
+from .recorder import Recorder
+from .rng import Purpose, purpose_key
+from .routing import Router
+from .scheduler import Scheduler
+from .sender import Sender
+from .switch import Switch
+from .tables import Flow, read_flows, read_profiles, read_schedulers
+from .tally import Tally
+
+__all__ = ["BUDGET", "FINISHED", "STALLED", "UNTIL", "Simulator"]
+
+FINISHED, STALLED, UNTIL, BUDGET = "FINISHED", "STALLED", "UNTIL", "BUDGET"
+"""Why a run stopped: every flow is complete; nothing can happen any more although some are not; the
+given time was reached; the given number of arrivals was handled."""
+
+
+class Simulator:
+    """The readable engine.
+
+    Parameters
+    ----------
+    lowered : Lowered
+        The scenario as arrays.
+
+    Examples
+    --------
+    >>> from fabric.lower import lower
+    >>> from fabric.spec import Incast, Scenario, SingleSwitch
+    >>> scenario = Scenario(topology=SingleSwitch(hosts=3), traffic=[Incast(senders=2, size="100KB")])
+    >>> simulator = Simulator(lower(scenario))
+    >>> simulator.run()
+    'FINISHED'
+    >>> simulator.check_invariants()
+    >>> simulator.columns()["flow_sent"].tolist()
+    [25, 25]
+    """
+
+    def __init__(self, lowered: Lowered) -> None:
+        self._until_ps = lowered.until_ps
+        self._now_ps = 0
+        flows = read_flows(lowered)
+        self._clock = Clock(lowered.node_tie_key.tolist())
+        self._tally = Tally(lowered.n_ports, lowered.n_classes, fingerprint=bool(lowered.fingerprint))
+        self._recorder = Recorder(lowered)
+        self._ports = make_ports(lowered, _make_schedulers(lowered))
+        self._environment = self._make_environment(lowered)
+        self._senders = [self._make_sender(flow) for flow in flows]
+        self._receivers = [Receiver(flow) for flow in flows]
+        self._dependencies = Dependencies(lowered, flows=flows, clock=self._clock)
+        self._hosts, self._switches = self._make_nodes(lowered)
+        self._nodes: list[Node] = [*self._hosts, *self._switches]
+        self._dependencies.schedule_first()
+
+    @property
+    def now_ps(self) -> int:
+        """Simulated time in ps up to which the run has come: its last event, or where it was stopped."""
+        return self._now_ps
+
+    def run(self, until_ps: int | None = None, max_hops: int | None = None) -> str:
+        """Go on with the run.
+
+        Parameters
+        ----------
+        until_ps : int, optional
+            Handle events before this time only; at most, and by default, the scenario's own end.
+        max_hops : int, optional
+            Stop after so many further arrivals of frames.
+
+        Returns
+        -------
+        str
+            Why it stopped: "FINISHED", "STALLED", "UNTIL" or "BUDGET".
+        """
+        end_ps = self._until_ps if until_ps is None else min(until_ps, self._until_ps)
+        last_hop = None if max_hops is None else self._tally.arrived + max_hops
+        while (next_ps := self._clock.peek_ps()) is not None and next_ps < end_ps:
+            if last_hop is not None and self._tally.arrived >= last_hop:
+                return BUDGET
+            event = self._clock.pop()
+            if self._is_live(event):
+                self._now_ps = event.time_ps
+            self._handle(event)
+        if any(self._is_live(event) for event in self._clock.pending()):
+            self._now_ps = max(self._now_ps, end_ps)
+            return UNTIL
+        return FINISHED if all(sender.is_complete for sender in self._senders) else STALLED
+
+    def columns(self) -> dict[str, npt.NDArray[np.generic] | dict[str, int]]:
+        """What has happened so far, as columns.
+
+        Returns
+        -------
+        dict
+            By name: arrays over flows, ports, (ports, classes) and nodes as `docs/design.md`, section 9,
+            lists them, and "counters", a dict of integers.
+        """
+        return {
+            **flow_columns(self._senders, self._receivers),
+            **port_columns(self._nodes, self._ports, self._tally),
+            **node_columns(self._nodes, self._tally),
+            "counters": scalar_counters(self._tally),
+        }
+
+    def rows(self, stream: str) -> npt.NDArray[np.void]:
+        """The rows of a stream, as if the run ended here.
+
+        Parameters
+        ----------
+        stream : str
+            One of `fabric.lowered.STREAMS`.
+
+        Returns
+        -------
+        numpy.ndarray, shape (rows,), dtype `fabric.lowered.ROW`
+            Sorted by all fields in the order of `fabric.lowered.ROW_ORDER`.
+        """
+        return self._recorder.rows(stream, ports=self._ports, end_ps=self._tally.end_ps)
+
+    def check_invariants(self) -> None:
+        """Check that frames, memory and flows add up.
+
+        Raises
+        ------
+        AssertionError
+            Saying what does not.
+        """
+        check_frames(self._tally, clock=self._clock, ports=self._ports)
+        check_flows(self._senders, self._receivers)
+        for switch in self._switches:
+            check_memory(switch)
+        is_finished = all(sender.is_complete for sender in self._senders)
+        if is_finished and not any(self._is_live(event) for event in self._clock.pending()):
+            check_empty(self._nodes, tally=self._tally)
+
+    def _handle(self, event: Event) -> None:
+        node = self._nodes[event.node]
+        if event.phase == Phase.START:
+            node.try_port(self._ports[event.major], event.time_ps)
+        elif event.phase == Phase.ARRIVAL:
+            self._on_arrival(event, node)
+        else:
+            self._on_timer(event, node)
+
+    def _on_arrival(self, event: Event, node: Node) -> None:
+        frame, port = event.frame, node.ports[event.minor]
+        assert frame is not None
+        self._tally.on_arrival(frame, port=port.number, now_ps=event.time_ps)
+        sender = self._ports[port.peer]
+        if self._environment.links.loses(frame, sender=sender, now_ps=event.time_ps):
+            self._environment.drop(
+                frame, port=sender.number, reason=DropReason.LINK_LOSS, now_ps=event.time_ps
+            )
+        else:
+            node.on_arrival(frame, port=port, now_ps=event.time_ps)
+
+    def _on_timer(self, event: Event, node: Node) -> None:
+        if event.major == TimerKind.PFC_EFFECT:
+            port, traffic_class, pause = decode_effect(event.minor)
+            node.apply_pfc(self._ports[port], traffic_class, pause=pause, now_ps=event.time_ps)
+            return
+        assert isinstance(node, Host)
+        if event.major == TimerKind.RETRANSMISSION:
+            node.on_retransmission_timer(event.minor, event.time_ps)
+        else:
+            node.on_flow_start(event.minor, event.time_ps)
+
+    def _is_live(self, event: Event) -> bool:
+        """Whether an event may still have an effect; overtaken ones are not worth waiting for."""
+        if event.phase == Phase.START:
+            return self._ports[event.major].has_startable_frame()
+        if event.phase == Phase.TIMER and event.major == TimerKind.RETRANSMISSION:
+            sender = self._senders[event.minor]
+            return sender.has_outstanding and not sender.is_complete
+        return True
+
+    def _make_environment(self, lowered: Lowered) -> Environment:
+        links = Links(
+            self._ports,
+            clock=self._clock,
+            tally=self._tally,
+            recorder=self._recorder,
+            loss_key=purpose_key(lowered.seed, Purpose.LINK_LOSS),
+        )
+        return Environment(
+            clock=self._clock,
+            links=links,
+            tally=self._tally,
+            recorder=self._recorder,
+            ecn_key=purpose_key(lowered.seed, Purpose.ECN),
+        )
+
+    def _make_sender(self, flow: Flow) -> Sender:
+        port = self._ports[flow.port]
+        return Sender(flow, port, self._make_control(flow, port))
+
+    def _make_control(self, flow: Flow, port: Port) -> CongestionControl:
+        def on_change(time_ps: int, rate_bps: float) -> None:
+            self._recorder.on_rate(
+                rate_bps, flow=flow.number, window_frames=flow.transport.window_frames, now_ps=time_ps
+            )
+
+        return make_congestion_control(flow.transport, line_bps=float(port.rate_bps), on_change=on_change)
+
+    def _make_nodes(self, lowered: Lowered) -> tuple[list[Host], list[Switch]]:
+        base: list[int] = lowered.node_port_base.tolist()
+        response_ps: list[int] = lowered.node_pfc_response_ps.tolist()
+        profiles = read_profiles(lowered)
+        of_port = lowered.port_profile.reshape(lowered.n_ports, lowered.n_classes).tolist()
+        hosts = [
+            Host(
+                node,
+                self._ports[base[node] : base[node + 1]],
+                n_classes=lowered.n_classes,
+                senders=self._senders,
+                receivers=self._receivers,
+                dependencies=self._dependencies,
+                pfc_response_ps=response_ps[node],
+                environment=self._environment,
+            )
+            for node in range(lowered.n_hosts)
+        ]
+        switches = [
+            Switch(
+                node,
+                self._ports[base[node] : base[node + 1]],
+                profiles=[[profiles[k] for k in row] for row in of_port[base[node] : base[node + 1]]],
+                router=Router(lowered, node),
+                shared_bytes=int(lowered.node_shared_bytes[node]),
+                per_ingress=bool(lowered.node_arbiter[node]),
+                pfc_response_ps=response_ps[node],
+                environment=self._environment,
+            )
+            for node in range(lowered.n_hosts, lowered.n_nodes)
+        ]
+        return hosts, switches
+
+
+def _make_schedulers(lowered: Lowered) -> list[Scheduler]:
+    tables = read_schedulers(lowered)
+    of_node: list[int] = lowered.node_scheduler.tolist()
+    return [Scheduler(tables[of_node[node]]) for node in lowered.port_node.tolist()]

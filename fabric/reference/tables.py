@@ -1,0 +1,167 @@
+"""The border to NumPy: records of a `Lowered` as small frozen Python objects.
+
+Engines read arrays; people read names. This file turns each record type of `fabric.lowered` into a
+frozen dataclass with the same field names (so a field that is added there and forgotten here is an
+error at once), and each flow into a `Flow`. Nothing here changes during a run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from fabric.lowered import Lowered
+
+__all__ = [
+    "Feedback",
+    "Flow",
+    "Profile",
+    "SchedulerTable",
+    "Transport",
+    "read_flows",
+    "read_profiles",
+    "read_schedulers",
+]
+
+_Record = TypeVar("_Record")
+
+
+class EcnMode:
+    """When a switch marks (`Profile.ecn_mode`)."""
+
+    OFF, ENQUEUE, DEQUEUE = range(3)
+
+
+class Feedback:
+    """How a receiver reports marks (`Transport.feedback`)."""
+
+    NONE, CNP, ECHO = range(3)
+
+
+class Congestion:
+    """Which congestion control paces a flow (`Transport.congestion`)."""
+
+    NONE, DCQCN_PAPER, DCQCN_VENDOR = range(3)
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A class profile: buffer thresholds of an ingress (port, class), marking of an egress one."""
+
+    lossless: int
+    ecn_mode: int
+    alpha_q16: int
+    egress_alpha_q16: int
+    reserved_bytes: int
+    limit_bytes: int
+    xon_offset_bytes: int
+    headroom_bytes: int
+    egress_limit_bytes: int
+    ecn_kmin_bytes: int
+    ecn_kmax_bytes: int
+    ecn_pmax: float
+
+
+@dataclass(frozen=True, slots=True)
+class Transport:
+    """How a flow is cut into frames, acknowledged and paced."""
+
+    frame_bytes: int
+    payload_bytes: int
+    control_bytes: int
+    control_class: int
+    feedback: int
+    congestion: int
+    nack_enabled: int
+    nack_on_rewind: int
+    clamp_target: int
+    ack_every: int
+    window_frames: int
+    fast_recovery: int
+    rto_ps: int
+    nack_interval_ps: int
+    cnp_interval_ps: int
+    alpha_period_ps: int
+    cut_period_ps: int
+    increase_period_ps: int
+    byte_counter: int
+    g: float
+    ai_bps: float
+    hai_bps: float
+    min_rate_bps: float
+    first_cut: float
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerTable:
+    """Priority levels, the first one served first, each the classes in it; quantum by class."""
+
+    levels: tuple[tuple[int, ...], ...]
+    quantum: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Flow:
+    """One message from one host to another, as described before the run."""
+
+    number: int
+    source: int
+    destination: int
+    port: int
+    traffic_class: int
+    transport: Transport
+    frames: int
+    last_frame_bytes: int
+    start_ps: int
+    path_hash: int
+
+    def frame_bytes(self, sequence: int) -> int:
+        """Size of the frame with this number; only the last one may be shorter."""
+        return self.last_frame_bytes if sequence == self.frames - 1 else self.transport.frame_bytes
+
+
+def _read_records(array: npt.NDArray[np.void], make: Callable[..., _Record]) -> list[_Record]:
+    names = array.dtype.names or ()
+    return [make(**dict(zip(names, row, strict=True))) for row in array.tolist()]
+
+
+def read_profiles(lowered: Lowered) -> list[Profile]:
+    """All class profiles, by number."""
+    return _read_records(lowered.profiles, Profile)
+
+
+def read_schedulers(lowered: Lowered) -> list[SchedulerTable]:
+    """All scheduler tables, by number; empty levels are left out."""
+
+    def table(n_levels: int, level_mask: list[int], quantum: list[int]) -> SchedulerTable:
+        classes = range(lowered.n_classes)
+        levels = (tuple(c for c in classes if mask >> c & 1) for mask in level_mask[:n_levels])
+        return SchedulerTable(tuple(level for level in levels if level), tuple(int(q) for q in quantum))
+
+    return _read_records(lowered.schedulers, table)
+
+
+def read_flows(lowered: Lowered) -> list[Flow]:
+    """All flows, by number."""
+    transports = _read_records(lowered.transports, Transport)
+    return [
+        Flow(number, source, destination, port, traffic_class, transports[transport], *rest)
+        for number, (source, destination, port, traffic_class, transport, *rest) in enumerate(
+            zip(
+                lowered.flow_source.tolist(),
+                lowered.flow_destination.tolist(),
+                lowered.flow_port.tolist(),
+                lowered.flow_class.tolist(),
+                lowered.flow_transport.tolist(),
+                lowered.flow_frames.tolist(),
+                lowered.flow_last_frame_bytes.tolist(),
+                lowered.flow_start_ps.tolist(),
+                lowered.flow_hash.tolist(),
+                strict=True,
+            )
+        )
+    ]

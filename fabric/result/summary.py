@@ -1,0 +1,268 @@
+"""`Summary`: the headline numbers of a result, as a mapping and as a short table.
+
+The mapping holds plain numbers, text, lists and dictionaries (so JSON can hold it), with units in the
+keys. The table says the same to a person: what ran, how long it took, how long flows took against an
+empty network, which were slowest, where queues were fullest, and what was paused, dropped, marked and
+sent again. Percentiles are order statistics of the flows that were delivered.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from fabric.analysis.stats import percentiles
+
+from .table import Array, Table
+from .text import align, count_text, size_text, time_text
+
+if TYPE_CHECKING:
+    from .result import Result
+
+__all__ = ["Summary"]
+
+LISTED = 3
+"""Slowest flows and fullest queues that are named."""
+
+
+class Summary(Mapping[str, Any]):
+    """Headline numbers of a result.
+
+    Examples
+    --------
+    ``result.summary["fct_ps"]["p99"]`` is a number, ``print(result.summary)`` the table.
+    """
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = dict(values)
+
+    @classmethod
+    def of(cls, result: Result) -> Summary:
+        """Return the summary of a result."""
+        return cls(
+            {
+                "name": result.provenance.name,
+                "question": result.provenance.question,
+                "expect": result.provenance.expect,
+                "status": result.status,
+                "stopped": result.stopped,
+                **_size(result),
+                **_effort(result),
+                "fct_ps": _spread(result.flows["fct_ps"]),
+                "slowdown": _spread(result.flows["slowdown"]),
+                "slowest_flows": _slowest_flows(result.flows),
+                "fullest_queues": _fullest_queues(result.classes),
+                **_losses(result),
+                "fingerprint": result.fingerprint,
+            }
+        )
+
+    def __getitem__(self, key: str) -> Any:
+        return self._values[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._values)
+
+    def __len__(self) -> int:
+        return len(self._values)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the numbers as a dictionary that JSON can hold."""
+        return dict(self._values)
+
+    def title(self) -> str:
+        """Return the scenario's name and its question."""
+        return ": ".join(part for part in (self["name"], self["question"]) if part) or "result"
+
+    def lines(self) -> list[tuple[str, str]]:
+        """Return the table as (label, text) pairs; a text may have several lines."""
+        pairs = [
+            ("expected", self["expect"]),
+            ("ran", self._ran_text()),
+            ("took", self._took_text()),
+            ("ended", self["stopped"]),
+            ("completion", self._completion_text()),
+            ("slowest flows", self._slowest_text()),
+            ("fullest queues", self._queues_text()),
+            ("paused", self._pauses_text()),
+            ("dropped", self._drops_text()),
+            ("marked", self._marks_text()),
+            ("sent again", self._again_text()),
+            ("fingerprint", self["fingerprint"]),
+        ]
+        return [(label, text) for label, text in pairs if text]
+
+    def __str__(self) -> str:
+        width = max(len(label) for label, _ in self.lines())
+        rows = [self.title()]
+        for label, text in self.lines():
+            first, *more = text.split("\n")
+            rows.append(f"  {label.ljust(width)}  {first}".rstrip())
+            rows += [f"  {' ' * width}  {line}" for line in more]
+        return "\n".join(rows)
+
+    __repr__ = __str__
+
+    def _ran_text(self) -> str:
+        parts = (
+            _counted(self["hosts"], "host"),
+            _counted(self["switches"], "switch", "switches"),
+            _counted(self["cables"], "cable"),
+            _counted(self["flows"], "flow"),
+            size_text(self["flow_bytes"]),
+        )
+        return ", ".join(parts)
+
+    def _took_text(self) -> str:
+        return (
+            f"{time_text(self['duration_ps'])} simulated in {self['wall_s']:.3g} s: "
+            f"{count_text(self['hops'])} hops, {count_text(self['hops_per_s'])} hops/s "
+            f"({self['engine']} engine)"
+        )
+
+    def _completion_text(self) -> str:
+        fct, slowdown = self["fct_ps"], self["slowdown"]
+        if not fct["count"]:
+            return "no flow was delivered"
+        rows = [
+            [name, time_text(fct[key]), _times(slowdown[key])]
+            for name, key in (("median", "p50"), ("99 %", "p99"), ("slowest", "max"))
+        ]
+        return "\n".join(align([["", "time", "slowdown"], *rows], right=(1, 2)))
+
+    def _slowest_text(self) -> str:
+        rows = [
+            [
+                f"{row['name'] or row['flow']}",
+                f"{row['source']} -> {row['destination']}",
+                size_text(row["size_bytes"]),
+                time_text(row["fct_ps"]) if row["fct_ps"] >= 0 else "not delivered",
+                _times(row["slowdown"]),
+            ]
+            for row in self["slowest_flows"]
+        ]
+        return "\n".join(align(rows, right=(2, 3, 4)))
+
+    def _queues_text(self) -> str:
+        rows = [
+            [
+                row["link"],
+                row["traffic_class"],
+                f"{size_text(row['queue_peak_bytes'])} at most",
+                f"{size_text(row['queue_mean_bytes'])} on average",
+            ]
+            for row in self["fullest_queues"]
+        ]
+        return "\n".join(align(rows, right=(2, 3))) or "none: no switch held a frame"
+
+    def _pauses_text(self) -> str:
+        pauses = self["pauses"]
+        if not pauses["sent"] and not pauses["paused_ports"]:
+            return "never"
+        return (
+            f"{_counted(pauses['paused_ports'], 'port')} for {time_text(pauses['paused_ps'])} in all, "
+            f"longest {pauses['longest_link']} for {time_text(pauses['longest_ps'])}; "
+            f"{_counted(pauses['sent'], 'pause')} sent"
+        )
+
+    def _drops_text(self) -> str:
+        reasons = [f"{count_text(count)} by {reason}" for reason, count in self["drops"].items() if count]
+        return ", ".join(reasons) or "nothing"
+
+    def _marks_text(self) -> str:
+        if not self["marks"]:
+            return "nothing"
+        return f"{_counted(self['marks'], 'frame')}, answered by {_counted(self['cnps'], 'CNP')}"
+
+    def _again_text(self) -> str:
+        if not self["retransmitted"] and not self["timeouts"]:
+            return "nothing"
+        parts = (
+            _counted(self["retransmitted"], "frame"),
+            f"after {_counted(self['timeouts'], 'time-out')}",
+            f"and {_counted(self['nacks'], 'NACK')}",
+        )
+        return " ".join(parts)
+
+
+def _counted(count: int, noun: str, plural: str = "") -> str:
+    return f"{count_text(count)} {noun if count == 1 else plural or noun + 's'}"
+
+
+def _times(slowdown: float | None) -> str:
+    return "-" if slowdown is None else f"{slowdown:.2f}x"
+
+
+def _size(result: Result) -> dict[str, Any]:
+    kinds = result.nodes["kind"]
+    return {
+        "hosts": int((kinds == "host").sum()),
+        "switches": int((kinds == "switch").sum()),
+        "cables": len(result.ports) // 2,
+        "flows": len(result.flows),
+        "flow_bytes": int(result.flows["size_bytes"].sum()),
+        "delivered_flows": int((result.flows["delivered_ps"] >= 0).sum()),
+    }
+
+
+def _effort(result: Result) -> dict[str, Any]:
+    hops = int(result.counters.get("hops", 0))
+    return {
+        "duration_ps": result.duration_ps,
+        "wall_s": result.wall_s,
+        "hops": hops,
+        "hops_per_s": hops / result.wall_s if result.wall_s > 0 else 0.0,
+        "engine": result.provenance.engine,
+    }
+
+
+def _spread(values: Array) -> dict[str, Any]:
+    """Return count, mean, median, 99th percentile and maximum of what was delivered."""
+    known = values[values >= 0]
+    if not len(known):
+        return {"count": 0, "mean": None, "p50": None, "p99": None, "max": None}
+    p50, p99, top = percentiles(known, q=(50, 99, 100)).tolist()
+    return {"count": len(known), "mean": float(known.mean()), "p50": p50, "p99": p99, "max": top}
+
+
+def _slowest_flows(flows: Table) -> list[dict[str, Any]]:
+    """Return the slowest flows: those that were never delivered, then by slowdown."""
+    never = flows["delivered_ps"] < 0
+    slowdown = np.where(np.isnan(flows["slowdown"]), -1.0, flows["slowdown"])
+    order = np.lexsort((np.arange(len(flows)), -slowdown, ~never))[:LISTED]
+    keep = ("flow", "name", "source", "destination", "size_bytes", "fct_ps", "slowdown")
+    return [{key: _plain(row[key]) for key in keep} for row in flows[order]]
+
+
+def _fullest_queues(classes: Table) -> list[dict[str, Any]]:
+    order = np.argsort(-classes["queue_peak_bytes"].astype(np.int64), kind="stable")[:LISTED]
+    keep = ("link", "traffic_class", "queue_peak_bytes", "queue_mean_bytes")
+    rows = (row for row in classes[order] if row["queue_peak_bytes"] > 0)
+    return [{key: _plain(row[key]) for key in keep} for row in rows]
+
+
+def _losses(result: Result) -> dict[str, Any]:
+    """Return what congestion did: pauses, drops, marks, and frames sent again."""
+    paused = result.ports["paused_ps"]
+    longest = int(np.argmax(paused)) if len(paused) else 0
+    totals = ("retransmitted", "timeouts", "cnps", "nacks")
+    return {
+        "pauses": {
+            "sent": int(result.ports["pauses_sent"].sum()),
+            "paused_ports": int((paused > 0).sum()),
+            "paused_ps": int(paused.sum()),
+            "longest_ps": int(paused.max(initial=0)),
+            "longest_link": str(result.ports["link"][longest]) if len(paused) else "",
+        },
+        "drops": dict(result.drops_by_reason),
+        "marks": int(result.ports["marks"].sum()),
+        **{name: int(result.flows[name].sum()) for name in totals},
+    }
+
+
+def _plain(value: Any) -> Any:
+    """Return a value that JSON can hold: NaN becomes None."""
+    return None if isinstance(value, float) and math.isnan(value) else value

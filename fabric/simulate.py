@@ -1,0 +1,264 @@
+"""Run a scenario: build it, let an engine work in chunks, collect the result.
+
+A run is a pure function of the scenario and its seed. Cutting it into chunks, stopping it and going
+on, watching its progress and choosing the engine do not change what happens; overriding `seed` or
+`until` changes the scenario, and the result's provenance says so. Chunks are kept short enough that
+Ctrl-C is answered within a tenth of a second.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Literal
+
+import msgspec
+
+from fabric.errors import SpecError
+from fabric.interrupt import InterruptRequest
+from fabric.lower import lower
+from fabric.outcome import Built, Engine, build_result
+from fabric.progress import Progress
+from fabric.result import Provenance, Result
+from fabric.scenario import dump_scenario
+from fabric.spec import Scenario
+from fabric.topology import build_network
+from fabric.units import Duration, QuantityError
+from fabric.workload import build_flows
+
+__all__ = ["ENGINES", "EngineName", "Simulation", "run"]
+
+EngineName = Literal["native", "reference"]
+ENGINES: tuple[EngineName, ...] = ("native", "reference")
+
+FIRST_CHUNK_HOPS = {"native": 200_000, "reference": 1_000}
+"""Hops of the first chunk; later ones follow the engine's speed."""
+
+SHORTEST_CHUNK_HOPS, LONGEST_CHUNK_HOPS = 200, 400_000
+CHUNK_S = 0.02
+"""Time that a chunk should take: a fifth of what a person may wait for an answer to Ctrl-C."""
+
+
+def run(
+    scenario: Scenario,
+    *,
+    engine: EngineName = "native",
+    until: Duration | str | int | None = None,
+    progress: bool | None = None,
+    seed: int | None = None,
+) -> Result:
+    """Run a scenario to its end and return what happened.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What to run.
+    engine : "native" or "reference"
+        The compiled engine, or the readable one; results are the same.
+    until : Duration or str or int
+        Stop at this simulated time ("5ms"; an integer is picoseconds), instead of `run.until`.
+    progress : bool
+        Show a progress bar on standard error; by default if that is a terminal.
+    seed : int
+        Instead of `run.seed`.
+
+    Returns
+    -------
+    Result
+        Its status is "INTERRUPTED" if Ctrl-C was pressed; it then holds what was recorded so far.
+
+    Raises
+    ------
+    SpecError
+        If the scenario cannot be run; raised before anything is.
+
+    Examples
+    --------
+    >>> import fabric
+    >>> scenario = fabric.Scenario(
+    ...     topology=fabric.SingleSwitch(hosts=4),
+    ...     traffic=(fabric.Incast(receivers=("host0",), senders=3, size="64KB"),),
+    ... )
+    >>> result = fabric.run(scenario, engine="reference")
+    >>> result.status, len(result.flows)
+    ('FINISHED', 3)
+    """
+    simulation = Simulation(scenario, engine=engine, until=until, seed=seed)
+    simulation.run(progress=progress)
+    return simulation.result()
+
+
+class Simulation:
+    """A scenario that can be run piece by piece.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        What to run.
+    engine : "native" or "reference"
+        Which engine.
+    until : Duration or str or int
+        End of the whole run, instead of `run.until`.
+    seed : int
+        Instead of `run.seed`.
+
+    Raises
+    ------
+    SpecError
+        If the scenario cannot be run.
+
+    Examples
+    --------
+    >>> import fabric
+    >>> simulation = fabric.Simulation(
+    ...     fabric.Scenario(
+    ...         topology=fabric.SingleSwitch(hosts=2),
+    ...         traffic=(fabric.Permutation(size="64KB"),),
+    ...     ),
+    ...     engine="reference",
+    ... )
+    >>> simulation.run(until="1us")
+    'UNTIL'
+    >>> print(simulation.now)
+    1us
+    >>> simulation.run()
+    'FINISHED'
+    """
+
+    def __init__(
+        self,
+        scenario: Scenario,
+        *,
+        engine: EngineName = "native",
+        until: Duration | str | int | None = None,
+        seed: int | None = None,
+    ) -> None:
+        self.scenario = _overridden(scenario, until=until, seed=seed)
+        self._built = _build(self.scenario)
+        self._engine_name: EngineName = engine
+        self._engine = _start(engine, self._built)
+        self._status = "BUDGET"
+        self._wall_s = 0.0
+        self._chunk_hops = FIRST_CHUNK_HOPS[engine]
+
+    @property
+    def now(self) -> Duration:
+        """Simulated time."""
+        return Duration(int(self._engine.now_ps))
+
+    @property
+    def status(self) -> str:
+        """Why the simulation stands: a status of `Result`, "BUDGET" between steps."""
+        return self._status
+
+    def run(self, *, until: Duration | str | int | None = None, progress: bool | None = False) -> str:
+        """Go on to the end, or to a simulated time.
+
+        Parameters
+        ----------
+        until : Duration or str or int
+            Handle everything that happens before this time; never beyond the end of the run.
+        progress : bool
+            Show a progress bar; None: if standard error is a terminal.
+
+        Returns
+        -------
+        str
+            "FINISHED", "STALLED" (flows are left but nothing can happen), "UNTIL" or "INTERRUPTED".
+        """
+        end_ps = self._built.lowered.until_ps
+        until_ps = end_ps if until is None else min(int(_duration(until)), end_ps)
+        began_s = time.perf_counter()
+        watch = Progress(self._engine, lowered=self._built.lowered, until_ps=until_ps, show=progress)
+        try:
+            with InterruptRequest() as interrupt, watch:
+                self._status = "BUDGET"
+                while self._status == "BUDGET":
+                    self._run_chunk(until_ps)
+                    watch.look()
+                    if interrupt.requested and self._status == "BUDGET":
+                        self._status = "INTERRUPTED"
+        finally:
+            self._wall_s += time.perf_counter() - began_s
+        return self._status
+
+    def step(self, *, hops: int = 1) -> str:
+        """Go on by at most a number of frame arrivals.
+
+        Returns
+        -------
+        str
+            "BUDGET" if there is more to come, otherwise why the run ended.
+        """
+        if hops < 1:
+            raise SpecError("hops", hops, "a whole number from 1")
+        began_s = time.perf_counter()
+        self._status = self._engine.run(until_ps=self._built.lowered.until_ps, max_hops=hops)
+        self._wall_s += time.perf_counter() - began_s
+        return self._status
+
+    def result(self) -> Result:
+        """Return what has happened so far."""
+        scenario = self.scenario
+        provenance = Provenance.here(
+            scenario=dump_scenario(scenario),
+            name=scenario.name,
+            question=scenario.question,
+            expect=scenario.expect,
+            seed=scenario.run.seed,
+            engine=self._engine_name,
+        )
+        return build_result(
+            self._engine,
+            built=self._built,
+            status=self._status,
+            wall_s=self._wall_s,
+            provenance=provenance,
+        )
+
+    def _run_chunk(self, until_ps: int) -> None:
+        """Let the engine work for about `CHUNK_S`, and fit the next chunk to its speed."""
+        began_s = time.perf_counter()
+        self._status = self._engine.run(until_ps=until_ps, max_hops=self._chunk_hops)
+        took_s = max(time.perf_counter() - began_s, 1e-6)
+        fitting = self._chunk_hops * min(2.0, CHUNK_S / took_s)
+        self._chunk_hops = int(min(max(fitting, SHORTEST_CHUNK_HOPS), LONGEST_CHUNK_HOPS))
+
+
+def _duration(value: Duration | str | int) -> Duration:
+    try:
+        return Duration(value)
+    except QuantityError as error:
+        raise SpecError("until", error.value, error.allowed) from None
+
+
+def _overridden(scenario: Scenario, *, until: Duration | str | int | None, seed: int | None) -> Scenario:
+    """Return the scenario with another end or seed, both part of its description."""
+    changes: dict[str, object] = {}
+    if until is not None:
+        changes["until"] = _duration(until)
+    if seed is not None:
+        changes["seed"] = seed
+    if not changes:
+        return scenario
+    run_spec = msgspec.structs.replace(scenario.run, **changes)
+    return msgspec.structs.replace(scenario, run=run_spec)
+
+
+def _build(scenario: Scenario) -> Built:
+    network = build_network(scenario.topology)
+    flows = build_flows(scenario, network)
+    lowered = lower(scenario, network=network, flows=flows)
+    return Built(scenario=scenario, network=network, flows=flows, lowered=lowered)
+
+
+def _start(name: EngineName, built: Built) -> Engine:
+    if name == "reference":
+        from fabric.reference import Simulator
+
+        return Simulator(built.lowered)
+    if name == "native":
+        from fabric._core import Engine as NativeEngine
+
+        native: Engine = NativeEngine(built.lowered)
+        return native
+    raise SpecError("engine", name, " or ".join(f'"{known}"' for known in ENGINES))

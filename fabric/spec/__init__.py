@@ -1,0 +1,75 @@
+"""Descriptions of a scenario: frozen, validated, one concept a file."""
+
+from __future__ import annotations
+
+from fabric.spec.base import Spec
+from fabric.spec.link import Link, LinkOverride
+from fabric.spec.nic import Nic
+from fabric.spec.presets import DCQCN_PRESETS
+from fabric.spec.run import PacketRecord, QueueRecord, Record, Run, ThroughputRecord
+from fabric.spec.scenario import Scenario
+from fabric.spec.switch import Ecn, Lossy, Pfc, Switch, TrafficClass
+from fabric.spec.topology import (
+    Clos3,
+    FatTree,
+    GraphFile,
+    LeafSpine,
+    RailOptimized,
+    SingleSwitch,
+    Topology,
+    host_count,
+)
+from fabric.spec.traffic import (
+    DISTRIBUTIONS,
+    AllToAll,
+    Flow,
+    Flows,
+    Incast,
+    Permutation,
+    Poisson,
+    Traffic,
+    Uniform,
+)
+from fabric.spec.transport import Congestion, Dcqcn, FixedWindow, GoBackN, NoCongestionControl, Transport
+
+__all__ = [
+    "DCQCN_PRESETS",
+    "DISTRIBUTIONS",
+    "AllToAll",
+    "Clos3",
+    "Congestion",
+    "Dcqcn",
+    "Ecn",
+    "FatTree",
+    "FixedWindow",
+    "Flow",
+    "Flows",
+    "GoBackN",
+    "GraphFile",
+    "Incast",
+    "LeafSpine",
+    "Link",
+    "LinkOverride",
+    "Lossy",
+    "Nic",
+    "NoCongestionControl",
+    "PacketRecord",
+    "Permutation",
+    "Pfc",
+    "Poisson",
+    "QueueRecord",
+    "RailOptimized",
+    "Record",
+    "Run",
+    "Scenario",
+    "SingleSwitch",
+    "Spec",
+    "Switch",
+    "ThroughputRecord",
+    "Topology",
+    "Traffic",
+    "TrafficClass",
+    "Transport",
+    "Uniform",
+    "host_count",
+]

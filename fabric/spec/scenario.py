@@ -1,0 +1,79 @@
+"""`Scenario`: everything that a run depends on, in one frozen value.
+
+A scenario checks itself when it is made: first every part, then what only shows between parts
+(`fabric.spec.cross`). What depends on the built network (buffer space over all ports, patterns
+that match nothing, the contents of files) is judged when it is lowered, with the same paths.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+import msgspec
+
+from fabric.spec.base import Problem, Spec
+from fabric.spec.cross import cross_problems
+from fabric.spec.nic import Nic
+from fabric.spec.run import Record, Run
+from fabric.spec.switch import Switch
+from fabric.spec.topology import Clos3, FatTree, GraphFile, LeafSpine, RailOptimized, SingleSwitch
+from fabric.spec.traffic import AllToAll, Flows, Incast, Permutation, Poisson, Uniform
+from fabric.spec.transport import Transport
+
+__all__ = ["Scenario"]
+
+
+class Scenario(Spec, frozen=True, kw_only=True):
+    """A network, its traffic, and how to run and record it.
+
+    Parameters
+    ----------
+    name : str
+        A short name for reports.
+    question : str
+        What the scenario answers.
+    expect : str
+        The answer to expect, with its number.
+    topology : SingleSwitch, LeafSpine, Clos3, FatTree, RailOptimized or GraphFile
+        Hosts, switches, links; `kind` in a file is the name with underscores ("leaf_spine"), "graph"
+        for the last.
+    traffic : tuple of Flows, Incast, Permutation, Uniform, AllToAll, Poisson
+        At least one entry.
+    switch : Switch
+        Every switch.
+    nic : Nic
+        Every host's interface.
+    transport : Transport
+        Of all traffic that does not bring its own.
+    run : Run
+        Seed and end.
+    record : Record
+        What is recorded besides totals.
+
+    Examples
+    --------
+    >>> from fabric.spec import Incast, LeafSpine
+    >>> scenario = Scenario(
+    ...     topology=LeafSpine(leaves=2, spines=2, hosts_per_leaf=8),
+    ...     traffic=[Incast(senders=8, size="1MB")],
+    ... )
+    >>> scenario.topology.host_link.rate
+    Rate("400Gbps")
+    """
+
+    ROOT: ClassVar[bool] = True
+
+    name: str = ""
+    question: str = ""
+    expect: str = ""
+    topology: SingleSwitch | LeafSpine | Clos3 | FatTree | RailOptimized | GraphFile
+    traffic: tuple[Flows | Incast | Permutation | Uniform | AllToAll | Poisson, ...]
+    switch: Switch = msgspec.field(default_factory=Switch)
+    nic: Nic = msgspec.field(default_factory=Nic)
+    transport: Transport = msgspec.field(default_factory=Transport)
+    run: Run = msgspec.field(default_factory=Run)
+    record: Record = msgspec.field(default_factory=Record)
+
+    def problems(self) -> Iterator[Problem]:
+        return cross_problems(self)

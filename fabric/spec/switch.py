@@ -1,0 +1,301 @@
+"""The switch: a shared-memory, output-queued chip with ECN, PFC and up to 8 traffic classes.
+
+Every switch of a scenario is alike. Buffer space is charged to the ingress port and class: first a
+reserve, then a shared pool, then (lossless classes) headroom, which holds what still arrives after
+PAUSE. A lossless class sends PAUSE when its use of the pool reaches a threshold; a lossy class
+drops when its egress queue does. Thresholds are static, or `alpha` times what is free in the pool
+(Choudhury and Hahne, "Dynamic queue length thresholds for shared-memory packet switches",
+IEEE/ACM ToN 1998). What happens to a frame is `docs/design.md`, section 5.
+
+That reserves and headroom of all ports fit the buffer depends on the number of ports and is judged
+when a scenario is lowered, not here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import msgspec
+
+from fabric.errors import SpecError
+from fabric.spec.base import Problem, Spec, quantity
+from fabric.spec.decode import did_you_mean
+from fabric.units import Duration, QuantityError, Rate, Size
+
+__all__ = ["Ecn", "Lossy", "Pfc", "Switch", "TrafficClass"]
+
+BUFFER_LIMIT_BYTES = 10**12
+"""Buffers stay below 1 TB: `free * alpha` is then exact in 64 bits."""
+SMALLEST_ALPHA = 2.0**-16
+LARGEST_ALPHA = 64.0
+LARGEST_CLASSES = 8
+"""IEEE 802.1Q has 8 priorities, and PFC (802.1Qbb) a bit for each."""
+LARGEST_WEIGHT = 255
+
+DEFAULT_PFC_ALPHA = 0.125
+"""2^-3, as SONiC sets for lossless pools and the HPCC simulator's shift of 3."""
+DEFAULT_LOSSY_ALPHA = 1.0
+
+if TYPE_CHECKING:
+    HeadroomSize = Size | Literal["auto"]
+else:
+    HeadroomSize = Annotated[int | str, msgspec.Meta(description=f'{Size.describe()}, or "auto"')]
+
+
+class Ecn(Spec, frozen=True, kw_only=True):
+    """Congestion marks by RED on an egress class queue (RFC 3168; Zhu et al., SIGCOMM 2015).
+
+    No mark up to `kmin`, then a probability rising linearly to `pmax` at `kmax`, then always.
+    The defaults are those that SimAI ships for 400 Gbit/s.
+
+    Parameters
+    ----------
+    kmin, kmax : Size
+        Queue lengths in bytes, kmin <= kmax. Defaults 800KB and 3200KB.
+    pmax : float
+        Probability at kmax, in (0, 1]. Default 0.2.
+    mark : {"enqueue", "dequeue"}
+        Which queue is compared: on arrival with the frame in it, or at the start of its
+        transmission without it. Default "dequeue", as the HPCC simulator and SimAI.
+    scale_from : Rate, optional
+        The port rate for which kmin and kmax hold; at a port of another rate they are scaled in
+        proportion. None (default): the same at every port.
+    """
+
+    kmin: Size = quantity("800KB")
+    kmax: Size = quantity("3200KB")
+    pmax: float = 0.2
+    mark: Literal["enqueue", "dequeue"] = "dequeue"
+    scale_from: Rate | None = None
+
+    def problems(self) -> Iterator[Problem]:
+        if self.kmin > self.kmax:
+            yield "kmin", self.kmin, f"a size of at most kmax ({self.kmax})"
+        if not 0 < self.pmax <= 1:
+            yield "pmax", self.pmax, "a probability: above 0 and at most 1"
+        if self.scale_from == 0:
+            yield "scale_from", self.scale_from, "a rate above 0, or no scale_from"
+
+
+if TYPE_CHECKING:
+    EcnOrOff = Ecn | None
+else:
+    EcnOrOff = Ecn | bool | None
+
+
+class Pfc(Spec, frozen=True, kw_only=True):
+    """Priority flow control of a lossless class (IEEE 802.1Qbb), per ingress port.
+
+    Parameters
+    ----------
+    alpha : float, optional
+        Dynamic XOFF threshold: alpha times the free shared pool, 2^-16 to 64. Default 0.125
+        (SONiC's and the HPCC simulator's 2^-3) unless `xoff` is given.
+    xoff : Size, optional
+        Static XOFF threshold in bytes of the pool; excludes alpha.
+    xon : Size, optional
+        With xoff only: RESUME at or below it; at most xoff. None: xoff less two of the largest
+        frames.
+    xon_offset : Size, optional
+        With alpha only: RESUME when the use of the pool plus this is at most the threshold.
+        None: two of the largest frames.
+    headroom : Size or "auto"
+        Per ingress port and class, for what arrives after PAUSE. Default "auto": the bound
+        C (2 d + t_pfc + t_response) + 2 L of that port, which loses nothing for any fan-in
+        (C rate, d delay, t_pfc time of a PAUSE frame on the wire, L largest frame).
+    """
+
+    alpha: float | None = None
+    xoff: Size | None = None
+    xon: Size | None = None
+    xon_offset: Size | None = None
+    headroom: HeadroomSize = "auto"
+
+    def settle(self) -> None:
+        if self.alpha is None and self.xoff is None:
+            msgspec.structs.force_setattr(self, "alpha", DEFAULT_PFC_ALPHA)
+        if self.headroom == "auto":
+            return
+        try:
+            msgspec.structs.force_setattr(self, "headroom", Size(self.headroom))
+        except QuantityError as error:
+            raise SpecError("Pfc.headroom", error.value, f'{error.allowed}, or "auto"') from None
+
+    def implied(self) -> dict[str, Any]:
+        return {**super().implied(), "alpha": DEFAULT_PFC_ALPHA if self.xoff is None else None}
+
+    def problems(self) -> Iterator[Problem]:
+        yield from _threshold_problems(self.alpha, self.xoff, "xoff")
+        if self.xon is not None and self.xoff is None:
+            yield "xon", self.xon, "no xon without xoff; with alpha, xon_offset sets where sending resumes"
+        if self.xon is not None and self.xoff is not None and self.xon > self.xoff:
+            yield "xon", self.xon, f"a size of at most xoff ({self.xoff})"
+        if self.xon_offset is not None and self.alpha is None:
+            yield "xon_offset", self.xon_offset, "no xon_offset with xoff; xon sets where sending resumes"
+
+
+class Lossy(Spec, frozen=True, kw_only=True):
+    """When a lossy class drops: a threshold on its egress queue.
+
+    Parameters
+    ----------
+    alpha : float, optional
+        Dynamic threshold: alpha times the free shared pool, 2^-16 to 64. Default 1 unless `limit`
+        is given.
+    limit : Size, optional
+        Static threshold in bytes; excludes alpha.
+    """
+
+    alpha: float | None = None
+    limit: Size | None = None
+
+    def settle(self) -> None:
+        if self.alpha is None and self.limit is None:
+            msgspec.structs.force_setattr(self, "alpha", DEFAULT_LOSSY_ALPHA)
+
+    def implied(self) -> dict[str, Any]:
+        return {**super().implied(), "alpha": DEFAULT_LOSSY_ALPHA if self.limit is None else None}
+
+    def problems(self) -> Iterator[Problem]:
+        yield from _threshold_problems(self.alpha, self.limit, "limit")
+
+
+class TrafficClass(Spec, frozen=True, kw_only=True):
+    """One of up to 8 classes: a queue at each egress port and a PFC priority at each ingress port.
+
+    Parameters
+    ----------
+    name : str
+        By which transports and traffic refer to it; letters, digits, `_` and `-`.
+    priority : int
+        0 to 7; a class is served before all lower ones, and equal classes share by deficit round
+        robin. Default 0.
+    weight : int
+        1 to 255: the share among equals, in largest frames per round. Default 1.
+    reserved : Size
+        Buffer that each ingress port has for itself. Default 0.
+    ecn : bool or Ecn
+        True (default): as `Switch.ecn`; False: never marked; or thresholds of its own.
+    pfc : bool or Pfc
+        True (default): lossless, as `Switch.pfc`; False: lossy; or thresholds of its own.
+    lossy : Lossy, optional
+        Of a lossy class; None (default): as `Switch.lossy`.
+    """
+
+    name: str
+    priority: int = 0
+    weight: int = 1
+    reserved: Size = quantity(0)
+    ecn: bool | Ecn = True
+    pfc: bool | Pfc = True
+    lossy: Lossy | None = None
+
+    def problems(self) -> Iterator[Problem]:
+        if not re.fullmatch(r"[A-Za-z0-9_-]+", self.name):
+            yield "name", self.name, "a name of letters, digits, _ and -"
+        if not 0 <= self.priority <= 7:
+            yield "priority", self.priority, "an integer from 0 to 7"
+        if not 1 <= self.weight <= LARGEST_WEIGHT:
+            yield "weight", self.weight, f"an integer from 1 to {LARGEST_WEIGHT}"
+        if self.reserved >= BUFFER_LIMIT_BYTES:
+            yield "reserved", self.reserved, "a size below 1TB, and within the buffer of the switch"
+        if self.lossy is not None and self.pfc is not False:
+            yield "lossy", self.lossy, "no lossy threshold unless the class has pfc = false"
+
+
+def _default_classes() -> tuple[TrafficClass, ...]:
+    return (
+        TrafficClass(name="data"),
+        TrafficClass(name="control", priority=7, ecn=False, pfc=False),
+    )
+
+
+class Switch(Spec, frozen=True, kw_only=True):
+    """Every switch of the fabric.
+
+    Parameters
+    ----------
+    buffer : Size
+        Packet memory in bytes, below 1 TB. Default 64MB, that of Tomahawk 3 and of the order of
+        Spectrum-3 (42) and Tomahawk 4 (114).
+    latency : Duration
+        Fixed pipeline latency, added to the delay of every link that ends at a switch. Default
+        500ns.
+    pfc_response : Duration
+        From the arrival of a PAUSE or RESUME to its effect. Default 0.
+    ecn : Ecn or None
+        Of classes with `ecn = true`. None (in a file: false): no class is marked that does not
+        bring its own.
+    pfc : Pfc
+        Of classes with `pfc = true`.
+    lossy : Lossy
+        Of lossy classes without their own.
+    classes : tuple of TrafficClass
+        1 to 8. Default: "data" (lossless, marked) and "control" (priority 7, lossy, not marked).
+    arbiter : {"fifo", "round_robin"}
+        Order within an egress class queue: of arrival, or in turn by ingress port. Default "fifo".
+    cut_through : bool
+        Begin to forward before the whole frame has arrived. Default False: store and forward.
+
+    Examples
+    --------
+    >>> Switch(buffer="32MB", ecn=Ecn(kmin="400KB", kmax="1600KB")).ecn.kmin
+    Size("400KB")
+    """
+
+    buffer: Size = quantity("64MB")
+    latency: Duration = quantity("500ns")
+    pfc_response: Duration = quantity("0ns")
+    ecn: EcnOrOff = msgspec.field(default_factory=Ecn)
+    pfc: Pfc = msgspec.field(default_factory=Pfc)
+    lossy: Lossy = msgspec.field(default_factory=Lossy)
+    classes: tuple[TrafficClass, ...] = msgspec.field(default_factory=_default_classes)
+    arbiter: Literal["fifo", "round_robin"] = "fifo"
+    cut_through: bool = False
+
+    def settle(self) -> None:
+        given: object = self.ecn
+        if given is False:
+            msgspec.structs.force_setattr(self, "ecn", None)
+        elif given is True:
+            msgspec.structs.force_setattr(self, "ecn", Ecn())
+
+    def problems(self) -> Iterator[Problem]:
+        if not 0 < self.buffer < BUFFER_LIMIT_BYTES:
+            yield "buffer", self.buffer, "a size above 0 and below 1TB"
+        if not 1 <= len(self.classes) <= LARGEST_CLASSES:
+            names = tuple(each.name for each in self.classes)
+            yield "classes", names, f"1 to {LARGEST_CLASSES} classes (there are {len(names)})"
+        seen: dict[str, int] = {}
+        for index, each in enumerate(self.classes):
+            if each.name in seen:
+                yield f"classes[{index}].name", each.name, f"a name not used by classes[{seen[each.name]}]"
+            seen.setdefault(each.name, index)
+            if each.reserved >= self.buffer:
+                yield f"classes[{index}].reserved", each.reserved, f"a size below the buffer ({self.buffer})"
+
+    def class_index(self, name: str, *, path: str = "") -> int:
+        """Return the number of the class called `name`.
+
+        Raises
+        ------
+        SpecError
+            At `path`, if there is none.
+        """
+        names = [each.name for each in self.classes]
+        if name not in names:
+            known = ", ".join(f'"{known}"' for known in names)
+            raise SpecError(path, name, f"the name of a traffic class: {known}{did_you_mean(name, names)}")
+        return names.index(name)
+
+
+def _threshold_problems(alpha: float | None, static: Size | None, name: str) -> Iterator[Problem]:
+    """Judge a threshold that is either dynamic or static."""
+    if alpha is not None and static is not None:
+        yield "alpha", alpha, f"either alpha (dynamic) or {name} (static, here {static}), not both"
+    if alpha is not None and not SMALLEST_ALPHA <= alpha <= LARGEST_ALPHA:
+        yield "alpha", alpha, "a number from 2^-16 (0.0000153) to 64"
+    if static is not None and not 0 < static < BUFFER_LIMIT_BYTES:
+        yield name, static, "a size above 0 and below 1TB"

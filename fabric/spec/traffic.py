@@ -1,0 +1,295 @@
+"""Traffic: which messages are sent between which hosts, and when.
+
+Every entry becomes flows; one flow is one message. Patterns choose hosts by keyed hashing of the
+seed, so another entry does not change this one's flows. Hosts are named ("host3") or numbered (3).
+Not here: collectives and training steps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import ClassVar
+
+from fabric.spec.base import Problem, Spec, quantity
+from fabric.spec.decode import did_you_mean
+from fabric.spec.transport import Transport
+from fabric.units import Duration, Size
+
+__all__ = [
+    "DISTRIBUTIONS",
+    "AllToAll",
+    "Flow",
+    "Flows",
+    "Incast",
+    "Permutation",
+    "Poisson",
+    "Traffic",
+    "Uniform",
+]
+
+DISTRIBUTIONS = ("websearch", "fb_hadoop", "ali_storage")
+"""Flow-size distributions that ship with the package."""
+LARGEST_COUNT = 2**31 - 1
+LARGEST_LOAD = 2.0
+
+
+class _Entry(Spec, frozen=True, kw_only=True):
+    """What every kind of traffic has.
+
+    Parameters
+    ----------
+    name : str
+        A label for reports and patterns of flows. Default: the kind.
+    transport : Transport, optional
+        None (default): that of the scenario.
+    traffic_class : str, optional
+        The class of its data frames. None (default): the transport's `data_class`.
+    start : Duration
+        When it begins. Default 0.
+    jitter : Duration
+        Each flow starts later by a uniform draw from [0, jitter). Default 0.
+    """
+
+    name: str = ""
+    transport: Transport | None = None
+    traffic_class: str | None = None
+    start: Duration = quantity("0ns")
+    jitter: Duration = quantity("0ns")
+
+
+class Flow(Spec, frozen=True, kw_only=True):
+    """One message.
+
+    Parameters
+    ----------
+    source, destination : str or int
+        Two different hosts, by name or number.
+    size : Size
+        Message bytes, above 0.
+    start : Duration
+        Earliest start, after that of its entry. Default 0.
+    name : str
+        By which `after` refers to it; unique in the scenario. Default: none.
+    after : tuple of str
+        Names of flows that must have been delivered first.
+    """
+
+    source: str | int
+    destination: str | int
+    size: Size
+    start: Duration = quantity("0ns")
+    name: str = ""
+    after: tuple[str, ...] = ()
+
+    def problems(self) -> Iterator[Problem]:
+        for end in ("source", "destination"):
+            host = getattr(self, end)
+            if host == "" or (isinstance(host, int) and host < 0):
+                yield end, host, "the name or number of a host"
+        if self.source == self.destination:
+            yield "destination", self.destination, "a host other than the source"
+        yield from _positive_size(self.size, "size")
+        if self.name and self.name in self.after:
+            yield "after", self.name, "flows other than this one"
+
+
+class Flows(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="flows"):
+    """Flows one by one, from the scenario, from a file, or both.
+
+    Parameters
+    ----------
+    flows : tuple of Flow
+        Default: none, if there is a file.
+    file : str, optional
+        CSV with the header `source,destination,size,start` and, if need be, `name` and `after`
+        (names separated by semicolons); quantities are written as in scenarios. In a scenario file
+        the name is relative to that file.
+    name, transport, traffic_class, start, jitter : optional
+        As for every entry: label, transport, class of the data frames, begin, spread of starts.
+    """
+
+    FILES: ClassVar[tuple[str, ...]] = ("file",)
+
+    flows: tuple[Flow, ...] = ()
+    file: str | None = None
+
+    def problems(self) -> Iterator[Problem]:
+        if not self.flows and not self.file:
+            yield "flows", self.flows, "at least one flow, or a file of them"
+
+
+class Incast(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="incast"):
+    """Many senders to each of a few receivers, at once.
+
+    Parameters
+    ----------
+    receivers : tuple of str, or int
+        Hosts by name, or how many to choose. Default 1.
+    senders : int
+        Senders to each receiver (the fan-in); below the number of hosts.
+    size : Size
+        Bytes from each sender.
+    victims : int
+        Further flows between hosts that neither send nor receive in the incast, over links that it
+        uses. Default 0.
+    victim_size : Size, optional
+        Bytes of each victim. None (default): `size`.
+    name, transport, traffic_class, start, jitter : optional
+        As for every entry: label, transport, class of the data frames, begin, spread of starts.
+    """
+
+    senders: int
+    size: Size
+    receivers: tuple[str, ...] | int = 1
+    victims: int = 0
+    victim_size: Size | None = None
+
+    def problems(self) -> Iterator[Problem]:
+        if isinstance(self.receivers, int):
+            yield from _count(self.receivers, "receivers")
+        elif not self.receivers:
+            yield "receivers", self.receivers, "at least one host, or how many to choose"
+        elif len(set(self.receivers)) < len(self.receivers):
+            twice = next(name for name in self.receivers if self.receivers.count(name) > 1)
+            yield "receivers", twice, "every host once"
+        yield from _count(self.senders, "senders")
+        yield from _positive_size(self.size, "size")
+        if not 0 <= self.victims <= LARGEST_COUNT:
+            yield "victims", self.victims, "an integer, 0 or more"
+        if self.victim_size == 0:
+            yield "victim_size", self.victim_size, "a size above 0"
+        if self.victim_size is not None and self.victims == 0:
+            yield "victim_size", self.victim_size, "no victim_size without victims"
+
+
+class Permutation(
+    _Entry, frozen=True, kw_only=True, tag_field="kind", tag="permutation"
+):
+    """Every host sends to one other, and receives from one other.
+
+    Parameters
+    ----------
+    size : Size
+        Bytes of each flow.
+    cross_leaf : bool
+        Only between hosts of different leaves. Default False.
+    count : int
+        Permutations, one beside the other: flows per host. Default 1.
+    name, transport, traffic_class, start, jitter : optional
+        As for every entry: label, transport, class of the data frames, begin, spread of starts.
+    """
+
+    size: Size
+    cross_leaf: bool = False
+    count: int = 1
+
+    def problems(self) -> Iterator[Problem]:
+        yield from _positive_size(self.size, "size")
+        yield from _count(self.count, "count")
+
+
+class Uniform(
+    _Entry, frozen=True, kw_only=True, tag_field="kind", tag="uniform"
+):
+    """Every host sends to hosts drawn at random.
+
+    Parameters
+    ----------
+    flows : int
+        Flows per host.
+    size : Size
+        Bytes of each flow.
+    name, transport, traffic_class, start, jitter : optional
+        As for every entry: label, transport, class of the data frames, begin, spread of starts.
+    """
+
+    flows: int
+    size: Size
+
+    def problems(self) -> Iterator[Problem]:
+        yield from _count(self.flows, "flows")
+        yield from _positive_size(self.size, "size")
+
+
+class AllToAll(
+    _Entry, frozen=True, kw_only=True, tag_field="kind", tag="all_to_all"
+):
+    """Every host of a selection sends to every other, all at once.
+
+    Parameters
+    ----------
+    size : Size
+        Bytes of each pair.
+    hosts : str
+        Which hosts, as a pattern of names. Default "*": all.
+    name, transport, traffic_class, start, jitter : optional
+        As for every entry: label, transport, class of the data frames, begin, spread of starts.
+    """
+
+    size: Size
+    hosts: str = "*"
+
+    def problems(self) -> Iterator[Problem]:
+        yield from _positive_size(self.size, "size")
+        if not self.hosts:
+            yield "hosts", self.hosts, 'a pattern of host names, such as "*" or "host1?"'
+
+
+class Poisson(
+    _Entry, frozen=True, kw_only=True, tag_field="kind", tag="poisson"
+):
+    """Open-loop arrivals: at each host a Poisson process of flows to hosts drawn at random.
+
+    The mean gap is 8 * mean size / (load * rate of the host's link), as in the traffic generator
+    of github.com/alibaba-edu/High-Precision-Congestion-Control.
+
+    Parameters
+    ----------
+    load : float
+        Offered load as a share of each host's link rate, above 0 and at most 2.
+    distribution : str
+        Of sizes: "websearch", "fb_hadoop", "ali_storage", or a CSV file `bytes,cdf` (in a
+        scenario file relative to that file).
+    duration : Duration, optional
+        Flows arrive for this long.
+    flows : int, optional
+        So many flows arrive in all. Exactly one of duration and flows is given.
+    name, transport, traffic_class, start, jitter : optional
+        As for every entry: label, transport, class of the data frames, begin, spread of starts.
+    """
+
+    FILES: ClassVar[tuple[str, ...]] = ("distribution",)
+
+    load: float
+    distribution: str
+    duration: Duration | None = None
+    flows: int | None = None
+
+    def problems(self) -> Iterator[Problem]:
+        if not 0 < self.load <= LARGEST_LOAD:
+            yield "load", self.load, f"a number above 0 and at most {LARGEST_LOAD:g}, 1 being line rate"
+        if self.distribution not in DISTRIBUTIONS and not self.distribution.endswith(".csv"):
+            known = ", ".join(f'"{name}"' for name in DISTRIBUTIONS)
+            hint = did_you_mean(self.distribution, DISTRIBUTIONS)
+            yield "distribution", self.distribution, f"one of {known}, or the name of a .csv file{hint}"
+        if self.duration is None and self.flows is None:
+            yield "duration", self.duration, "a duration, or flows: how many arrive"
+        if self.duration is not None and self.flows is not None:
+            yield "flows", self.flows, f"either duration (here {self.duration}) or flows, not both"
+        if self.duration == 0:
+            yield "duration", self.duration, "a duration above 0"
+        if self.flows is not None:
+            yield from _count(self.flows, "flows")
+
+
+Traffic = Flows | Incast | Permutation | Uniform | AllToAll | Poisson
+
+
+def _positive_size(size: Size, name: str) -> Iterator[Problem]:
+    if size == 0:
+        yield name, size, "a size above 0"
+
+
+def _count(value: int, name: str) -> Iterator[Problem]:
+    if not 1 <= value <= LARGEST_COUNT:
+        yield name, value, "an integer, 1 or more"

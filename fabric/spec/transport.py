@@ -1,0 +1,267 @@
+"""Transports: how a message becomes frames, what makes it reliable and what paces it.
+
+Reliability and congestion control are two choices. Reliability is go-back-N as RoCE NICs do it:
+the receiver takes frames in order only, answers with ACKs and NACKs, and the sender rewinds. Its
+congestion control is one of: none, a fixed window, DCQCN. What a sender and a receiver do with
+these parameters is `docs/design.md`, sections 6 and 7. Not modelled: selective repeat, retry
+limits, connection set-up, read requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Literal
+
+import msgspec
+
+from fabric.spec.base import Problem, Spec, quantity
+from fabric.spec.decode import convert, did_you_mean, field_types
+from fabric.spec.link import LARGEST_FRAME_BYTES
+from fabric.spec.presets import DCQCN_PRESETS, DEFAULT_DCQCN_PRESET
+from fabric.units import Duration, Rate, Size
+
+__all__ = ["Congestion", "Dcqcn", "FixedWindow", "GoBackN", "NoCongestionControl", "Transport"]
+
+LARGEST_COUNT = 2**32 - 1
+
+
+class GoBackN(Spec, frozen=True, kw_only=True):
+    """Reliability by rewinding (InfiniBand specification, volume 1, section 9.7).
+
+    Parameters
+    ----------
+    rto : Duration or None
+        Without progress for this long, the sender rewinds. Default 4ms. None (in a file: 0):
+        never.
+    nack : bool
+        Whether the receiver reports a gap. Default True.
+    nack_on_rewind : bool
+        Whether it reports the same gap again when the sender has rewound without filling it.
+        Default True.
+    nack_interval : Duration, optional
+        Report the same gap again after this long. None (default): do not.
+    """
+
+    rto: Duration | None = quantity("4ms")
+    nack: bool = True
+    nack_on_rewind: bool = True
+    nack_interval: Duration | None = None
+
+    def settle(self) -> None:
+        if self.rto == 0:
+            msgspec.structs.force_setattr(self, "rto", None)
+
+    def problems(self) -> Iterator[Problem]:
+        if self.nack_interval == 0:
+            yield "nack_interval", self.nack_interval, "a duration above 0, or no nack_interval"
+
+
+class NoCongestionControl(
+    Spec, frozen=True, kw_only=True, tag_field="kind", tag="none"
+):
+    """Every flow sends at line rate; only PAUSE holds it back."""
+
+
+class FixedWindow(
+    Spec, frozen=True, kw_only=True, tag_field="kind", tag="window"
+):
+    """At line rate, with a bound on what is not yet acknowledged.
+
+    Parameters
+    ----------
+    window : Size
+        Payload bytes, above 0; rounded up to whole frames.
+    """
+
+    window: Size
+
+    def problems(self) -> Iterator[Problem]:
+        if self.window == 0:
+            yield "window", self.window, "a size above 0"
+
+
+def _from_preset() -> Any:
+    """Declare a field that the preset fills in when it is not given."""
+    return msgspec.field(default_factory=lambda: msgspec.UNSET)
+
+
+class Dcqcn(Spec, frozen=True, kw_only=True, tag_field="kind", tag="dcqcn"):
+    """DCQCN (Zhu et al., SIGCOMM 2015) in the paper's or the vendors' form.
+
+    A preset names every value; fields given beside it override the preset's. The presets and their
+    sources are listed in `fabric.spec.presets`.
+
+    Parameters
+    ----------
+    preset : str
+        Default "connectx_scaled". Also "connectx", "hpcc", "hpcc_paper", "simai", "paper_2015",
+        "ns3_rdma".
+    form : {"paper", "vendor"}
+        Act on each notification at once, or check on a clock whether one came.
+    feedback : {"cnp", "echo"}
+        Marks return in notification packets, or in the ACK of each marked frame.
+    cnp_interval : Duration
+        The receiver's smallest time between notifications of one flow.
+    alpha_period : Duration
+        The clock of alpha: paper, decay without notification; vendor, update.
+    cut_period : Duration
+        Vendor: how often the sender looks for a notification to cut on. Not used by the paper form.
+    increase_period : Duration
+        The increase clock.
+    byte_counter : Size or None
+        Paper: bytes sent per increase event. None (in a file: 0): no byte counter.
+    fast_recovery : int
+        Increase events F that only halve the distance to the target rate.
+    g : float
+        Gain of alpha, in (0, 1].
+    ai, hai : Rate
+        Steps of the target rate, additive and hyper.
+    scale_from : Rate or None
+        The line rate for which ai and hai hold; for a flow on a port of another rate they are
+        scaled in proportion. None (in a file: 0): the same at every rate.
+    min_rate : Rate
+        No flow is slower.
+    first_cut : float
+        Vendor: factor on the rate at the first mark, in (0, 1].
+    clamp_target : bool
+        Vendor: whether each cut takes the target over, even the second in a row.
+    window : Size or None
+        As `FixedWindow.window`, beside the rate. None (in a file: 0): no bound.
+
+    Examples
+    --------
+    >>> Dcqcn(preset="hpcc").at_line_rate(100_000_000_000).ai
+    Rate("20Mbps")
+    """
+
+    preset: str = DEFAULT_DCQCN_PRESET
+    form: Literal["paper", "vendor"] = _from_preset()
+    feedback: Literal["cnp", "echo"] = _from_preset()
+    cnp_interval: Duration = _from_preset()
+    alpha_period: Duration = _from_preset()
+    cut_period: Duration = _from_preset()
+    increase_period: Duration = _from_preset()
+    byte_counter: Size | None = _from_preset()
+    fast_recovery: int = _from_preset()
+    g: float = _from_preset()
+    ai: Rate = _from_preset()
+    hai: Rate = _from_preset()
+    scale_from: Rate | None = _from_preset()
+    min_rate: Rate = _from_preset()
+    first_cut: float = _from_preset()
+    clamp_target: bool = _from_preset()
+    window: Size | None = _from_preset()
+
+    def settle(self) -> None:
+        types = field_types(type(self))
+        for name, value in DCQCN_PRESETS.get(self.preset, {}).items():
+            if getattr(self, name) is msgspec.UNSET:
+                msgspec.structs.force_setattr(self, name, convert(value, types[name]))
+        for name in ("byte_counter", "scale_from", "window"):
+            if getattr(self, name) == 0:
+                msgspec.structs.force_setattr(self, name, None)
+
+    def problems(self) -> Iterator[Problem]:
+        if self.preset not in DCQCN_PRESETS:
+            known = ", ".join(f'"{name}"' for name in DCQCN_PRESETS)
+            yield "preset", self.preset, f"one of {known}{did_you_mean(self.preset, DCQCN_PRESETS)}"
+        for name in ("alpha_period", "cut_period", "increase_period"):
+            if getattr(self, name) == 0:
+                yield name, getattr(self, name), "a duration above 0"
+        if not 0 < self.g <= 1:
+            yield "g", self.g, "a number above 0 and at most 1"
+        if not 0 < self.first_cut <= 1:
+            yield "first_cut", self.first_cut, "a number above 0 and at most 1"
+        if not 0 <= self.fast_recovery <= LARGEST_COUNT:
+            yield "fast_recovery", self.fast_recovery, "an integer, 0 or more"
+        if self.min_rate == 0:
+            yield "min_rate", self.min_rate, "a rate above 0"
+        if self.form == "vendor" and self.byte_counter is not None:
+            yield "byte_counter", self.byte_counter, '0 with form = "vendor", which has only a timer'
+
+    def implied(self) -> dict[str, Any]:
+        return msgspec.structs.asdict(Dcqcn(preset=self.preset)) | {"preset": DEFAULT_DCQCN_PRESET}
+
+    def at_line_rate(self, rate_bps: int) -> Dcqcn:
+        """Return these parameters for a port of `rate_bps`, with `ai` and `hai` scaled.
+
+        Steps are rounded down to whole bit/s; `scale_from` of the result is None.
+        """
+        if self.scale_from is None:
+            return self
+        return self.replace(
+            ai=Rate(self.ai * rate_bps // self.scale_from),
+            hai=Rate(self.hai * rate_bps // self.scale_from),
+            scale_from=None,
+        )
+
+
+Congestion = NoCongestionControl | FixedWindow | Dcqcn
+
+
+class Transport(Spec, frozen=True, kw_only=True):
+    """How messages are carried.
+
+    Parameters
+    ----------
+    payload : Size
+        Message bytes per data frame (the RDMA path MTU). Default 4096.
+    header : Size
+        What a frame carries besides and buffers hold. Default 62: Ethernet 14, IPv4 20, UDP 8,
+        BTH 12, ICRC 4, FCS 4 (RoCEv2).
+    control_frame : Size
+        An ACK, NACK or CNP as buffers hold it. Default 64, the smallest Ethernet frame.
+    data_class, control_class : str
+        Traffic classes of data and control frames. Defaults "data" and "control".
+    ack_every : int
+        One ACK for this many data frames; the last frame of a message is always acknowledged.
+        Default 1.
+    reliability : GoBackN
+        What happens when frames are lost.
+    congestion : NoCongestionControl, FixedWindow or Dcqcn
+        Default `Dcqcn()`.
+    """
+
+    payload: Size = quantity(4096)
+    header: Size = quantity(62)
+    control_frame: Size = quantity(64)
+    data_class: str = "data"
+    control_class: str = "control"
+    ack_every: int = 1
+    reliability: GoBackN = msgspec.field(default_factory=GoBackN)
+    congestion: NoCongestionControl | FixedWindow | Dcqcn = msgspec.field(default_factory=Dcqcn)
+
+    def problems(self) -> Iterator[Problem]:
+        if self.payload == 0:
+            yield "payload", self.payload, "a size above 0"
+        if self.payload + self.header > LARGEST_FRAME_BYTES:
+            yield (
+                "payload",
+                self.payload,
+                f"a size of at most {LARGEST_FRAME_BYTES - min(self.header, LARGEST_FRAME_BYTES)} bytes: "
+                f"frames, payload and header together, have at most {LARGEST_FRAME_BYTES}",
+            )
+        if not 1 <= self.control_frame <= LARGEST_FRAME_BYTES:
+            yield "control_frame", self.control_frame, f"a size from 1 to {LARGEST_FRAME_BYTES} bytes"
+        if not 1 <= self.ack_every <= LARGEST_COUNT:
+            yield "ack_every", self.ack_every, "an integer, 1 or more"
+        yield from self._window_problems()
+
+    def _window_problems(self) -> Iterator[Problem]:
+        """A window that is full before an ACK is due would never open."""
+        window = self.window
+        if window is None or self.payload == 0:
+            return
+        frames = -(-window // self.payload)
+        if frames < self.ack_every:
+            yield "ack_every", self.ack_every, f"at most the frames of a window ({frames}), to open it again"
+
+    @property
+    def frame(self) -> Size:
+        """The largest data frame, as buffers hold it."""
+        return Size(self.payload + self.header)
+
+    @property
+    def window(self) -> Size | None:
+        """The bound on unacknowledged payload bytes; None if there is none."""
+        return None if isinstance(self.congestion, NoCongestionControl) else self.congestion.window

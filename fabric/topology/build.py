@@ -1,0 +1,110 @@
+"""From the description of a topology to its `Network`: the one dispatcher, and link overrides.
+
+Each kind of topology has a generator of its own. Overrides then change single cables of what was
+generated (a slow link, a lossy one), in order, so that the last one that matches a cable holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from fabric.errors import SpecError
+from fabric.spec.link import LinkOverride
+from fabric.spec.topology import Clos3, FatTree, GraphFile, LeafSpine, RailOptimized, SingleSwitch
+from fabric.topology.clos3 import clos3, fat_tree
+from fabric.topology.leaf_spine import leaf_spine
+from fabric.topology.network import Network
+from fabric.topology.networkx_io import graph_file
+from fabric.topology.rail_optimized import rail_optimized
+from fabric.topology.single_switch import single_switch
+
+__all__ = ["apply_overrides", "build_network"]
+
+Topology = SingleSwitch | LeafSpine | Clos3 | FatTree | RailOptimized | GraphFile
+
+OVERRIDDEN_COLUMNS = {
+    "rate": "link_rate_bps",
+    "delay": "link_delay_ps",
+    "loss": "link_loss",
+    "bit_error_rate": "link_bit_error_rate",
+}
+
+
+def build_network(topology: Topology, *, base_dir: str | Path | None = None) -> Network:
+    """Generate the network that a topology spec describes, with its overrides applied.
+
+    Parameters
+    ----------
+    topology : SingleSwitch, LeafSpine, Clos3, FatTree, RailOptimized or GraphFile
+    base_dir : path, optional
+        Where the file of a `GraphFile` is looked for if its path is relative.
+
+    Returns
+    -------
+    Network
+
+    Raises
+    ------
+    fabric.errors.SpecError
+        Counts that do not fit each other, an override that matches no cable, a graph that is no network.
+
+    Examples
+    --------
+    >>> from fabric.spec.topology import FatTree
+    >>> build_network(FatTree(k=8)).n_hosts
+    128
+    """
+    network = _generate(topology, base_dir)
+    return apply_overrides(network, getattr(topology, "overrides", ()))
+
+
+def apply_overrides(
+    network: Network, overrides: Sequence[LinkOverride], *, path: str = "topology.overrides"
+) -> Network:
+    """Change the cables that overrides name.
+
+    Parameters
+    ----------
+    network : Network
+    overrides : sequence of LinkOverride
+        Applied in order; what an override leaves out (None) stays.
+    path : str
+        Where the overrides stand in the scenario, for the error.
+
+    Returns
+    -------
+    Network
+        A new network; the given one if there are no overrides.
+
+    Raises
+    ------
+    fabric.errors.SpecError
+        An override matches no cable.
+    """
+    columns = {column: getattr(network, column).copy() for column in OVERRIDDEN_COLUMNS.values()}
+    for number, override in enumerate(overrides):
+        links = network.find_links(override.match, path=f"{path}[{number}].match")
+        for field, column in OVERRIDDEN_COLUMNS.items():
+            value = getattr(override, field)
+            if value is not None:
+                columns[column][links] = value
+    return replace(network, **columns) if overrides else network
+
+
+def _generate(topology: Topology, base_dir: str | Path | None) -> Network:
+    match topology:
+        case SingleSwitch():
+            return single_switch(topology)
+        case LeafSpine():
+            return leaf_spine(topology)
+        case Clos3():
+            return clos3(topology)
+        case FatTree():
+            return fat_tree(topology)
+        case RailOptimized():
+            return rail_optimized(topology)
+        case GraphFile():
+            return graph_file(topology, base_dir=base_dir)
+    raise SpecError("topology", topology, "a topology spec such as LeafSpine(...)")

@@ -1,0 +1,155 @@
+"""Networks to and from networkx graphs, and from node-link JSON files.
+
+`to_networkx` gives a multigraph with everything that a `Network` holds, and `from_networkx` reads it back
+equal, port numbers included. Any other undirected graph of networkx is read with defaults for what it
+does not say (see `fabric.topology.graph`). The file format is the one that networkx itself writes:
+`json.dump(networkx.node_link_data(graph), file)`, with the edges under "edges" or, as older versions
+have it, under "links".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from fabric.errors import SpecError
+from fabric.spec.link import Link
+from fabric.spec.topology import GraphFile
+from fabric.topology.graph import Edge, Node, network_from_records
+from fabric.topology.network import Network
+
+__all__ = ["from_networkx", "graph_file", "to_networkx"]
+
+
+def to_networkx(network: Network) -> Any:
+    """Turn a network into a `networkx.MultiGraph`.
+
+    Parameters
+    ----------
+    network : Network
+
+    Returns
+    -------
+    networkx.MultiGraph
+        Nodes are names with the attributes `kind` ("host" or "switch") and `tier`; edges have `link` (the
+        cable's number), `rate_bps`, `delay_ps`, `loss`, `bit_error_rate` and `gap_bytes`.
+
+    Examples
+    --------
+    >>> from fabric.spec.topology import SingleSwitch
+    >>> from fabric.topology import build_network
+    >>> graph = to_networkx(build_network(SingleSwitch(hosts=3)))
+    >>> graph.nodes["switch0"]
+    {'kind': 'switch', 'tier': 1}
+    """
+    import networkx
+
+    graph = networkx.MultiGraph()
+    for number, (name, tier) in enumerate(zip(network.names, network.tier.tolist(), strict=True)):
+        graph.add_node(name, kind="host" if number < network.n_hosts else "switch", tier=tier)
+    columns = zip(
+        network.link_a.tolist(),
+        network.link_b.tolist(),
+        network.link_rate_bps.tolist(),
+        network.link_delay_ps.tolist(),
+        network.link_loss.tolist(),
+        network.link_bit_error_rate.tolist(),
+        network.link_gap_bytes.tolist(),
+        strict=True,
+    )
+    for link, (a, b, rate_bps, delay_ps, loss, bit_error_rate, gap_bytes) in enumerate(columns):
+        graph.add_edge(
+            network.names[a],
+            network.names[b],
+            link=link,
+            rate_bps=rate_bps,
+            delay_ps=delay_ps,
+            loss=loss,
+            bit_error_rate=bit_error_rate,
+            gap_bytes=gap_bytes,
+        )
+    return graph
+
+
+def from_networkx(graph: Any, *, link: Link | None = None) -> Network:
+    """Turn an undirected networkx graph into a network, having checked it.
+
+    Parameters
+    ----------
+    graph : networkx.Graph or networkx.MultiGraph
+        Node names become text. Attributes are described in `fabric.topology.graph`.
+    link : Link, optional
+        What edges leave out; `Link()` if not given.
+
+    Returns
+    -------
+    Network
+
+    Raises
+    ------
+    fabric.errors.SpecError
+        A directed graph, a bad name, kind or attribute, a host without a cable, hosts without a path.
+
+    Examples
+    --------
+    >>> import networkx
+    >>> ring = networkx.cycle_graph(["leaf0", "leaf1", "leaf2"])
+    >>> ring.add_edges_from((f"leaf{n}", f"host{n}", {"rate": "100Gbps"}) for n in range(3))
+    >>> from_networkx(ring).names
+    ('host0', 'host1', 'host2', 'leaf0', 'leaf1', 'leaf2')
+    """
+    if graph.is_directed():
+        raise SpecError("topology.graph", type(graph).__name__, "an undirected graph (links are full duplex)")
+    nodes = [(str(name), attributes) for name, attributes in graph.nodes(data=True)]
+    edges = [(str(one), str(other), attributes) for one, other, attributes in graph.edges(data=True)]
+    return network_from_records(nodes, edges, link=link or Link())
+
+
+def graph_file(spec: GraphFile, *, base_dir: str | Path | None = None) -> Network:
+    """Read the node-link JSON file of a `GraphFile`.
+
+    Parameters
+    ----------
+    spec : GraphFile
+    base_dir : path, optional
+        Where a relative `file` is looked for; the working directory if not given.
+
+    Returns
+    -------
+    Network
+
+    Raises
+    ------
+    fabric.errors.SpecError
+        A file that cannot be read, is not node-link JSON, or holds a graph that `from_networkx` refuses.
+    """
+    path = Path(base_dir or ".") / spec.file
+    try:
+        data = msgspec.json.decode(path.read_bytes())
+    except OSError as error:
+        reason = error.strerror or str(error)
+        raise SpecError("topology.file", spec.file, f"a file that can be read ({reason})") from error
+    except msgspec.DecodeError as error:
+        raise SpecError("topology.file", spec.file, f"a JSON file ({error})") from error
+    nodes, edges = _records(data, spec.file)
+    return network_from_records(nodes, edges, link=spec.link)
+
+
+def _records(data: Any, file: str) -> tuple[list[Node], list[Edge]]:
+    expected = (
+        "node-link data of an undirected graph: "
+        '{"nodes": [{"id": ...}, ...], "edges": [{"source": ..., "target": ...}, ...]}'
+    )
+    if not isinstance(data, Mapping) or data.get("directed"):
+        raise SpecError("topology.file", file, expected)
+    edges = data.get("edges", data.get("links"))
+    try:
+        return (
+            [(str(node["id"]), node) for node in data["nodes"]],
+            [(str(edge["source"]), str(edge["target"]), edge) for edge in edges or ()],
+        )
+    except (KeyError, TypeError) as error:
+        raise SpecError("topology.file", file, expected) from error

@@ -1,0 +1,12 @@
+"""Workloads: what is sent between which hosts, when, as flows.
+
+`build_flows` turns the traffic of a scenario into a `FlowTable`; `FlowTable.from_arrays` makes one from
+arrays. Patterns stand one a file (`explicit`, `incast`, `permutation`, `uniform`, `all_to_all`,
+`poisson`); `distributions` holds flow sizes, `draws` the randomness that all of them share.
+"""
+
+from fabric.workload.build import build_flows
+from fabric.workload.distributions import SizeDistribution, load_distribution, read_distribution
+from fabric.workload.flow_table import FlowTable
+
+__all__ = ["FlowTable", "SizeDistribution", "build_flows", "load_distribution", "read_distribution"]

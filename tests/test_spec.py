@@ -1,0 +1,538 @@
+"""Specs: defaults, forms of input, judgements, files there and back, overrides, the schema."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from fabric import spec as specs
+from fabric.errors import SpecError
+from fabric.scenario import (
+    apply_overrides,
+    dump_scenario,
+    json_schema,
+    load_scenario,
+    scenario_errors,
+)
+from fabric.spec import (
+    DCQCN_PRESETS,
+    AllToAll,
+    Clos3,
+    Dcqcn,
+    Ecn,
+    FatTree,
+    FixedWindow,
+    Flow,
+    Flows,
+    GoBackN,
+    GraphFile,
+    Incast,
+    LeafSpine,
+    Link,
+    LinkOverride,
+    Lossy,
+    Nic,
+    NoCongestionControl,
+    PacketRecord,
+    Permutation,
+    Pfc,
+    Poisson,
+    QueueRecord,
+    RailOptimized,
+    Record,
+    Run,
+    Scenario,
+    SingleSwitch,
+    Spec,
+    Switch,
+    ThroughputRecord,
+    TrafficClass,
+    Transport,
+    Uniform,
+    host_count,
+)
+from fabric.spec.decode import field_types
+from fabric.spec.plain import to_plain, to_toml
+from fabric.spec.schema import field_help
+from fabric.units import Duration, Rate, Size
+
+ALL_SPECS = [value for value in vars(specs).values() if isinstance(value, type) and issubclass(value, Spec)]
+
+
+def scenario(**parts):
+    """A small scenario with some parts replaced."""
+    small = {"topology": SingleSwitch(hosts=4), "traffic": [Incast(senders=3, size="1MB")]}
+    return Scenario(**small | parts)
+
+
+def test_defaults_carry_units():
+    assert Link() == Link(rate=Rate("400Gbps"), delay=Duration("500ns"), loss=0, gap=Size("20B"))
+    switch = Switch()
+    assert (switch.buffer, switch.latency) == (Size("64MB"), Duration("500ns"))
+    assert (switch.ecn.kmin, switch.ecn.kmax, switch.ecn.pmax) == (Size("800KB"), Size("3200KB"), 0.2)
+    assert (switch.pfc.alpha, switch.pfc.xoff, switch.pfc.headroom) == (0.125, None, "auto")
+    assert (switch.lossy.alpha, switch.lossy.limit) == (1.0, None)
+    assert [(each.name, each.priority, each.pfc) for each in switch.classes] == [
+        ("data", 0, True),
+        ("control", 7, False),
+    ]
+    transport = Transport()
+    assert (transport.payload, transport.header, transport.frame) == (4096, 62, 4158)
+    assert transport.reliability.rto == Duration("4ms")
+    assert transport.congestion.preset == "connectx_scaled"
+    assert transport.window is None
+
+
+def test_forms_of_input_are_one():
+    texts = Switch(
+        buffer="32MB", ecn={"kmin": "1KB", "kmax": 2000}, classes=[{"name": "data"}, {"name": "control"}]
+    )
+    values = Switch(
+        buffer=Size(32_000_000),
+        ecn=Ecn(kmin=1000, kmax=Size("2KB")),
+        classes=(TrafficClass(name="data"), TrafficClass(name="control")),
+    )
+    assert texts == values
+    assert hash(texts) == hash(values)
+    assert type(texts.ecn.kmax) is Size
+    assert type(Link(loss=0).loss) is float
+
+
+def test_specs_are_frozen_and_replaceable():
+    link = Link()
+    with pytest.raises(AttributeError, match="immutable"):
+        link.rate = Rate("1Gbps")
+    assert link.replace(rate="1Gbps") == Link(rate="1Gbps")
+    with pytest.raises(SpecError, match=r"Link\.loss"):
+        link.replace(loss=1.0)
+
+
+def test_what_follows_from_other_fields_follows_anew():
+    assert Pfc().replace(xoff="1MB") == Pfc(xoff="1MB")
+    assert Pfc(xoff="1MB").replace(headroom=0) == Pfc(xoff="1MB", headroom=0)
+    assert Pfc(xoff="1MB").replace(xoff=None) == Pfc()
+    assert Switch(ecn=None).replace(buffer="9MB") == Switch(ecn=None, buffer="9MB")
+    assert Dcqcn(g=0.5).replace(preset="hpcc") == Dcqcn(preset="hpcc", g=0.5)
+    assert GoBackN(rto=None).replace(nack=False) == GoBackN(rto=0, nack=False)
+    narrow = LeafSpine(leaves=2, spines=2, hosts_per_leaf=4, oversubscription=2)
+    assert narrow.replace(oversubscription=4).fabric_link.rate == Rate("200Gbps")
+    assert narrow.replace(oversubscription=None).fabric_link == Link()
+    assert "fabric_link" not in to_plain(narrow)
+
+
+@pytest.mark.parametrize(
+    ("make", "path"),
+    [
+        (lambda: Ecn(kmin="2KB", kmax="1KB"), "Ecn.kmin"),
+        (lambda: Switch(ecn={"kmin": "2KB", "kmax": "1KB"}), "Switch.ecn.kmin"),
+        (lambda: Switch(classes=[{"name": "a", "pfc": {"alpha": 0}}]), "Switch.classes[0].pfc.alpha"),
+        (lambda: Link(rate="fast"), "Link.rate"),
+        (lambda: Link(rate=None), "Link.rate"),
+        (lambda: Pfc(headroom="some"), "Pfc.headroom"),
+        (lambda: Switch(arbiter="lifo"), "Switch.arbiter"),
+        (lambda: Transport(ack_every=1.5), "Transport.ack_every"),
+        (lambda: Run(fingerprint=1), "Run.fingerprint"),
+        (lambda: Transport(congestion=GoBackN()), "Transport.congestion"),
+        (lambda: scenario(switch={"buffer": 0}), "switch.buffer"),
+        (lambda: scenario(transport=Transport(data_class="bulk")), "transport.data_class"),
+    ],
+)
+def test_paths_of_specs_made_in_python(make, path):
+    with pytest.raises(SpecError) as caught:
+        make()
+    assert caught.value.path == path
+
+
+def test_pfc_is_dynamic_or_static():
+    assert Pfc(xoff="100KB").alpha is None
+    assert Pfc(alpha=1).xoff is None
+    assert Pfc(xoff="100KB", xon="100KB").xon == 100_000
+    assert Pfc(headroom="50KB").headroom == 50_000
+    assert Lossy(limit="1MB").alpha is None
+    for wrong in ({"alpha": 1, "xoff": "1KB"}, {"xon": "1KB"}, {"xoff": "1KB", "xon_offset": 0}):
+        with pytest.raises(SpecError):
+            Pfc(**wrong)
+
+
+def test_off_is_none():
+    assert Switch(ecn=False).ecn is None
+    assert Switch(ecn=None).ecn is None
+    assert Switch(ecn=True).ecn == Ecn()
+    assert GoBackN(rto=0).rto is None
+    assert GoBackN(rto="0s").rto is None
+    assert Dcqcn(preset="paper_2015", byte_counter=0).byte_counter is None
+
+
+@pytest.mark.parametrize("name", DCQCN_PRESETS)
+def test_presets_name_every_value(name):
+    preset = Dcqcn(preset=name)
+    assert set(DCQCN_PRESETS[name]) == set(Dcqcn.__struct_fields__) - {"preset"}
+    assert not any(value is msgspec.UNSET for value in msgspec.structs.astuple(preset))
+    assert name in specs.presets.__doc__
+    assert name in Dcqcn.__doc__
+    assert to_plain(preset) == {"kind": "dcqcn"} | ({} if name == Dcqcn().preset else {"preset": name})
+
+
+def test_preset_values():
+    paper = Dcqcn(preset="paper_2015")
+    assert (paper.form, paper.feedback, paper.cnp_interval) == ("paper", "cnp", Duration("50us"))
+    assert (paper.alpha_period, paper.increase_period) == (Duration("55us"), Duration("55us"))
+    assert (paper.byte_counter, paper.fast_recovery, paper.g) == (Size("10MB"), 5, 1 / 256)
+    assert (paper.ai, paper.hai) == (Rate("40Mbps"), Rate("200Mbps"))
+    hpcc = Dcqcn(preset="hpcc").at_line_rate(Rate("100Gbps"))
+    assert (hpcc.form, hpcc.feedback) == ("vendor", "echo")
+    assert (hpcc.ai, hpcc.hai) == (Rate("20Mbps"), Rate("200Mbps"))
+    assert (hpcc.alpha_period, hpcc.cut_period, hpcc.increase_period) == (10**6, 4 * 10**6, 300 * 10**6)
+    assert (hpcc.min_rate, hpcc.fast_recovery, hpcc.scale_from) == (Rate("1Gbps"), 1, None)
+    assert hpcc.at_line_rate(Rate("1Gbps")) is hpcc
+    assert Dcqcn(preset="connectx").g == 5 / 1024
+    assert Dcqcn(preset="simai").increase_period == Duration("900us")
+    assert Dcqcn(preset="ns3_rdma").byte_counter == Size("300MB")
+
+
+def test_fields_beside_a_preset_override_it():
+    mixed = Dcqcn(preset="hpcc", g=0.5, window="1MB")
+    assert (mixed.g, mixed.window, mixed.cut_period) == (0.5, Size("1MB"), Duration("4us"))
+    assert to_plain(mixed) == {"kind": "dcqcn", "preset": "hpcc", "g": 0.5, "window": "1MB"}
+
+
+@pytest.mark.parametrize(
+    ("topology", "hosts"),
+    [
+        (SingleSwitch(hosts=5), 5),
+        (LeafSpine(leaves=4, spines=2, hosts_per_leaf=8), 32),
+        (LeafSpine(leaves=4, spines=2, hosts_per_leaf=8, ports_per_host=2), 16),
+        (Clos3(pods=2, leaves_per_pod=3, spines_per_pod=2, cores=4, hosts_per_leaf=5), 30),
+        (FatTree(k=8), 128),
+        (FatTree(k=8).clos(), 128),
+        (RailOptimized(servers=4, accelerators_per_server=8, spines=0), 32),
+        (GraphFile(file="network.json"), None),
+    ],
+)
+def test_host_count(topology, hosts):
+    assert host_count(topology) == hosts
+
+
+def test_oversubscription_sets_the_uplink_rate():
+    shape = {"leaves": 4, "spines": 4, "hosts_per_leaf": 16}
+    assert LeafSpine(**shape, oversubscription=2).fabric_link.rate == Rate("800Gbps")
+    assert LeafSpine(**shape, oversubscription=1.5).fabric_link.rate == 1_066_666_666_667
+    same = LeafSpine(**shape, oversubscription=2, fabric_link={"rate": "800Gbps", "delay": "1us"})
+    assert same.fabric_link == Link(rate="800Gbps", delay="1us")
+    with pytest.raises(SpecError, match=r"LeafSpine\.fabric_link\.rate.*makes it 800Gbps"):
+        LeafSpine(**shape, oversubscription=2, fabric_link=Link(rate="100Gbps"))
+
+
+def test_hosts_are_checked_by_name_and_number():
+    scenario(traffic=[Flows(flows=[Flow(source="host0", destination=3, size=1)])])
+    with pytest.raises(SpecError, match=r"traffic\[0\]\.flows\[0\]\.destination: 3 .*other than the source"):
+        scenario(traffic=[Flows(flows=[Flow(source="host3", destination=3, size=1)])])
+    graph = GraphFile(file="network.json")
+    scenario(topology=graph, traffic=[Flows(flows=[Flow(source="gpu-7", destination="gpu-8", size=1)])])
+
+
+def test_dependencies_may_reach_across_entries_and_into_files():
+    first = Flows(flows=[Flow(source=0, destination=1, size=1, name="first")])
+    later = Flow(source=1, destination=2, size=1, after=["first"])
+    scenario(traffic=[first, Flows(flows=[later])])
+    with pytest.raises(SpecError, match=r"traffic\[0\]\.flows\[0\]\.after\[0\]: 'first'"):
+        scenario(traffic=[Flows(flows=[later])])
+    scenario(traffic=[Flows(flows=[later]), Flows(file="more.csv")])
+
+
+def test_long_chains_are_no_cycle():
+    flows = [Flow(source=0, destination=1, size=1, name="flow0")]
+    for index in range(1, 1500):
+        flows.append(Flow(source=0, destination=1, size=1, name=f"flow{index}", after=[f"flow{index - 1}"]))
+    scenario(traffic=[Flows(flows=flows)])
+
+
+EXAMPLES = [
+    scenario(),
+    scenario(name='a "name"', question="two\nlines\t\\ \x07\x7f ü 漢", expect="x = 1 # no comment"),
+    scenario(
+        topology=LeafSpine(
+            leaves=2,
+            spines=2,
+            hosts_per_leaf=2,
+            oversubscription=1.3,
+            overrides=[LinkOverride(match="leaf0-spine*", rate="100Gbps", loss=1e-4)],
+        )
+    ),
+    scenario(
+        topology=RailOptimized(
+            servers=2, accelerators_per_server=2, spines=1, scale_up_link=Link(), links_per_pair=2
+        )
+    ),
+    scenario(topology=FatTree(k=4, link=Link(bit_error_rate=1e-9, gap=0))),
+    scenario(topology=GraphFile(file="some network.json", link=Link(delay="1ns"))),
+    scenario(
+        switch=Switch(
+            ecn=None,
+            pfc=Pfc(xoff="100KB", headroom=0),
+            lossy=Lossy(limit="1MB"),
+            arbiter="round_robin",
+            cut_through=True,
+            classes=[
+                TrafficClass(
+                    name="data", weight=3, pfc=Pfc(alpha=1), ecn=Ecn(mark="enqueue", scale_from="100Gbps")
+                ),
+                TrafficClass(name="control", pfc=False, lossy=Lossy(), ecn=False, reserved="9KB"),
+            ],
+        ),
+        nic=Nic(latency="1us"),
+    ),
+    scenario(
+        transport=Transport(
+            ack_every=4,
+            reliability=GoBackN(rto=None, nack_interval="1us"),
+            congestion=FixedWindow(window="64KiB"),
+        ),
+        traffic=[
+            Incast(receivers=["host1"], senders=2, size="1MB", victims=1, victim_size=1, name="incast"),
+            Permutation(
+                size=1, cross_leaf=True, count=2, transport=Transport(congestion=NoCongestionControl())
+            ),
+            Uniform(flows=3, size="1GiB", start="1us", jitter="3ns"),
+            AllToAll(size="1MB", hosts="host[0-2]", traffic_class="data"),
+            Poisson(load=0.5, distribution="websearch", duration="1ms"),
+            Poisson(load=1, distribution="sizes.csv", flows=10),
+            Flows(
+                flows=[
+                    Flow(source=0, destination="host1", size=7, name="a"),
+                    Flow(source=1, destination=2, size=7, after=["a"]),
+                ]
+            ),
+            Flows(file="flows.csv", flows=[]),
+        ],
+    ),
+    scenario(
+        transport=Transport(
+            congestion=Dcqcn(preset="hpcc", scale_from=0, byte_counter=None, window="1MB")
+        )
+    ),
+    scenario(
+        run=Run(seed=0, until="1ms", window="300ns", fingerprint=False),
+        record=Record(
+            queues=QueueRecord(ports=["leaf0:*", "*->host1"], delta=1),
+            throughput=ThroughputRecord(interval="10us"),
+            packets=PacketRecord(flows=["incast*"]),
+            rates=["*"],
+            pauses=True,
+            marks=True,
+            drops=True,
+        ),
+    ),
+]
+
+
+@pytest.mark.parametrize("example", EXAMPLES)
+def test_dumped_scenarios_load_back(example):
+    text = dump_scenario(example)
+    assert load_scenario(text) == example
+    assert dump_scenario(load_scenario(text)) == text
+
+
+def test_dumps_say_what_is_particular():
+    assert dump_scenario(scenario(switch=Switch(ecn=Ecn(kmin="1KB")))) == (
+        '[topology]\nkind = "single_switch"\nhosts = 4\n'
+        '\n[[traffic]]\nkind = "incast"\nsenders = 3\nsize = "1MB"\n'
+        '\n[switch.ecn]\nkmin = "1KB"\n'
+    )
+
+
+def test_toml_of_odd_values():
+    table = {"a": [], "b": [1, "x", True, 0.5, 1e-300], "c": {}, "d": [{}, {"e": {"f": {"g": 1}}}], "h": 2}
+    assert tomllib.loads(to_toml(table)) == table
+
+
+quantities = {kind: st.integers(1, 10**6).map(kind) for kind in (Rate, Size, Duration)}
+ecns = st.builds(
+    lambda low, more, pmax, mark, rate: Ecn(kmin=low, kmax=low + more, pmax=pmax, mark=mark, scale_from=rate),
+    quantities[Size],
+    quantities[Size],
+    st.floats(0, 1, exclude_min=True),
+    st.sampled_from(["enqueue", "dequeue"]),
+    st.none() | quantities[Rate],
+)
+pfcs = st.one_of(
+    st.builds(Pfc, alpha=st.floats(2**-16, 64), xon_offset=st.none() | quantities[Size]),
+    st.builds(Pfc, xoff=quantities[Size], headroom=st.just("auto") | quantities[Size]),
+)
+texts = st.text(st.characters(codec="utf-8"), max_size=20)
+dcqcns = st.builds(
+    Dcqcn,
+    preset=st.sampled_from(list(DCQCN_PRESETS)),
+    g=st.floats(0, 1, exclude_min=True),
+    window=st.sampled_from([0, "1MB"]),
+    scale_from=st.sampled_from([0, "40Gbps"]),
+    clamp_target=st.booleans(),
+)
+
+
+@settings(max_examples=60)
+@given(
+    name=texts,
+    ecn=st.none() | ecns,
+    pfc=pfcs,
+    rate=st.integers(1000, 2**62).map(Rate),
+    loss=st.floats(0, 1, exclude_max=True),
+    congestion=dcqcns | st.builds(NoCongestionControl),
+    seed=st.integers(0, 2**63 - 1),
+)
+def test_any_scenario_loads_back(name, ecn, pfc, rate, loss, congestion, seed):
+    original = scenario(
+        name=name,
+        topology=SingleSwitch(hosts=4, link=Link(rate=rate, loss=loss)),
+        switch=Switch(ecn=ecn, pfc=pfc),
+        transport=Transport(congestion=congestion),
+        run=Run(seed=seed),
+    )
+    assert load_scenario(dump_scenario(original)) == original
+
+
+TEXT = dump_scenario(scenario())
+
+
+@pytest.mark.parametrize(
+    ("override", "value"),
+    [
+        ("switch.ecn.kmin=200KB", lambda s: s.switch.ecn.kmin == 200_000),
+        ("switch.ecn = false", lambda s: s.switch.ecn is None),
+        ("traffic[0].size=4MB", lambda s: s.traffic[0].size == 4_000_000),
+        ("traffic.0.size=4MB", lambda s: s.traffic[0].size == 4_000_000),
+        ("run.seed=7", lambda s: s.run.seed == 7),
+        ('name="quoted"', lambda s: s.name == "quoted"),
+        ("name=bare words", lambda s: s.name == "bare words"),
+        ("name=a=b", lambda s: s.name == "a=b"),
+        ("topology.link.loss=1e-3", lambda s: s.topology.link.loss == 1e-3),
+        ("transport.congestion.g=0.25", lambda s: s.transport.congestion == Dcqcn(g=0.25)),
+        ("transport.congestion.kind=none", lambda s: s.transport.congestion == NoCongestionControl()),
+        ("switch.classes[1].priority=3", lambda s: [c.priority for c in s.switch.classes] == [0, 3]),
+        ("switch.classes[0].pfc=false", lambda s: s.switch.classes[0].pfc is False),
+        ("record.queues.interval=1us", lambda s: s.record.queues == QueueRecord(interval="1us")),
+        ('traffic[0].receivers=["host1"]', lambda s: s.traffic[0].receivers == ("host1",)),
+        ("traffic[0].transport.payload=1024", lambda s: s.traffic[0].transport == Transport(payload=1024)),
+    ],
+)
+def test_overrides(override, value):
+    assert value(load_scenario(TEXT, overrides=[override]))
+
+
+def test_overrides_apply_in_order_and_leave_the_document_alone():
+    document = {"run": {"seed": 1}, "traffic": [{"size": "1MB"}]}
+    changed = apply_overrides(document, ["run.seed=2", "run.seed=3", "traffic[0].size=9"])
+    assert changed == {"run": {"seed": 3}, "traffic": [{"size": 9}]}
+    assert document == {"run": {"seed": 1}, "traffic": [{"size": "1MB"}]}
+
+
+def test_overrides_may_mend_a_file():
+    broken = TEXT.replace('size = "1MB"', 'size = "1Mb"')
+    with pytest.raises(SpecError):
+        load_scenario(broken)
+    assert load_scenario(broken, overrides=["traffic[0].size=1MB"]) == load_scenario(TEXT)
+
+
+def test_files_are_found_beside_the_scenario(tmp_path, monkeypatch):
+    folder = tmp_path / "scenarios"
+    folder.mkdir()
+    (folder / "net.json").write_text("{}")
+    (folder / "flows.csv").write_text("source,destination,size,start\n")
+    file = folder / "own.toml"
+    file.write_text(
+        '[topology]\nkind = "graph"\nfile = "net.json"\n'
+        '[[traffic]]\nkind = "flows"\nfile = "flows.csv"\n'
+        '[[traffic]]\nkind = "poisson"\nload = 0.5\ndistribution = "websearch"\nflows = 3\n'
+    )
+    monkeypatch.chdir(tmp_path)
+    for name in (file, str(file)):
+        loaded = load_scenario(name)
+        assert loaded.topology.file == str(folder / "net.json")
+        assert loaded.traffic[0].file == str(folder / "flows.csv")
+        assert loaded.traffic[1].distribution == "websearch"
+    assert load_scenario("scenarios/own.toml").topology.file == "scenarios/net.json"
+    assert scenario_errors(file) == []
+
+
+def test_every_error_of_every_part_is_listed():
+    text = """
+    [topology]
+    kind = "fat_tree"
+    k = 3
+    [switch]
+    buffer = "none"
+    [swich]
+    [[traffic]]
+    kind = "incast"
+    senders = 0
+    size = "1MB"
+    [[traffic]]
+    kind = "incats"
+    """
+    paths = [error.path for error in scenario_errors(text)]
+    assert sorted(paths) == ["swich", "switch.buffer", "topology.k", "traffic[0].senders", "traffic[1].kind"]
+    assert [error.path for error in scenario_errors("name = 'x'")] == ["topology", "traffic"]
+    between = scenario_errors(TEXT, overrides=["traffic[0].senders=9"])
+    assert [error.path for error in between] == ["traffic[0].senders"]
+    assert [error.path for error in scenario_errors(TEXT, overrides=["nonsense"])] == ["--set"]
+    assert scenario_errors(TEXT) == []
+
+
+@pytest.mark.parametrize("cls", ALL_SPECS)
+def test_every_field_is_documented(cls):
+    if cls is Spec:
+        return
+    assert [name for name, text in field_help(cls).items() if not text] == []
+
+
+@pytest.mark.parametrize("cls", ALL_SPECS)
+def test_annotations_are_of_known_forms(cls):
+    for annotation in field_types(cls).values():
+        assert "Any" not in str(annotation)
+
+
+def test_schema_describes_every_spec():
+    schema = json_schema()
+    assert json.loads(json.dumps(schema)) == schema
+    assert schema["$schema"].endswith("2020-12/schema")
+    named = {cls.__name__ for cls in ALL_SPECS} - {"Spec"}
+    assert set(schema["$defs"]) == named
+    for definition in schema["$defs"].values():
+        assert definition["additionalProperties"] is False
+        assert definition["description"]
+    topology = schema["$defs"]["Scenario"]["properties"]["topology"]
+    assert set(topology["discriminator"]["mapping"]) == {
+        "single_switch",
+        "leaf_spine",
+        "clos3",
+        "fat_tree",
+        "rail_optimized",
+        "graph",
+    }
+    assert schema["$defs"]["Scenario"]["required"] == ["topology", "traffic"]
+
+
+@pytest.mark.parametrize(
+    ("name", "field", "good", "bad"),
+    [
+        ("Link", "rate", ["400Gbps", "1.6Tbps", "50GB/s", "10 Gbit/s", "5"], ["400Gb", "fast", "-1bps"]),
+        ("Link", "gap", ["64MiB", "9kB", "4096", "1e3"], ["64Mb", "64 mb", ""]),
+        ("Link", "delay", ["1.5us", "3ps", "1\u00b5s"], ["1m", "s"]),
+    ],
+)
+def test_schema_patterns_agree_with_the_parser(name, field, good, bad):
+    text_form = json_schema()["$defs"][name]["properties"][field]["anyOf"][0]
+    kind = field_types(getattr(specs, name))[field]
+    for text in good:
+        assert re.search(text_form["pattern"], text)
+        kind(text)
+    for text in bad:
+        assert not re.search(text_form["pattern"], text)
+        with pytest.raises(ValueError, match="not allowed"):
+            kind(text)
