@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fabric.analysis.ideal import PathTimes, ideal_delivery_ps, serialisation_ps
 from fabric.lowered import DropReason, Lowered
-from fabric.result import Labels, Provenance, Result, Table
+from fabric.result import Category, Labels, Provenance, Result, Table
 from fabric.result.collect import flow_table, node_table, port_class_table, port_table
 from fabric.result.series import STREAM_OF, series_table
 from fabric.routing import NO_PORT, trace_path
@@ -116,7 +116,7 @@ def labels_of(built: Built) -> Labels:
         links=np.array([network.port_arrow(port) for port in ports], dtype=np.str_),
         classes=np.array([one.name for one in built.scenario.switch.classes], dtype=np.str_),
         flows=np.array(_flow_names(flows), dtype=np.str_),
-        patterns=np.array(flows.patterns, dtype=np.str_)[flows.pattern],
+        patterns=Category(flows.pattern, np.array(flows.patterns, dtype=np.str_)),
         flow_bytes=flows.size_bytes,
     )
 

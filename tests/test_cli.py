@@ -7,7 +7,6 @@ import os
 import signal
 import subprocess
 import sys
-import time
 import tomllib
 from pathlib import Path
 
@@ -16,6 +15,7 @@ import pytest
 import fabric
 from fabric.cli import main
 from fabric.result import Result
+from fabric.simulate import Simulation
 
 SCENARIO = """
 name = "small incast"
@@ -208,28 +208,36 @@ def start_python(*arguments: str) -> subprocess.Popen[str]:
 
 
 class TestInterruption:
-    def test_ctrl_c_saves_and_returns_130(self) -> None:
-        """The reference engine would need minutes for this run; the signal comes when it has begun."""
-        process = start_python(
-            *("-m", "fabric", "run", "incast.toml", "--engine", "reference", "--no-plot"),
-            *("--set", "traffic[0].size=1GB", "--set", "record.queues.interval=1ms", "--set", "name=long"),
-            *("--set", "record.queues.delta=0"),
-        )
-        stdout, stderr = "", ""
-        try:
-            time.sleep(1.5)
-            assert process.poll() is None, process.communicate()
-            process.send_signal(signal.SIGINT)
-            stdout, stderr = process.communicate(timeout=20)
-        finally:
-            process.kill()
-        assert process.returncode == 130, stderr
-        assert "saving what was recorded" in stderr
-        assert "Traceback" not in stderr
-        assert "interrupted at" in stdout
-        result = Result.load("results/long")
+    def test_ctrl_c_saves_and_returns_130(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        run_chunk = Simulation._run_chunk
+
+        def interrupted(simulation: Simulation, until_ps: int) -> None:
+            simulation._chunk_hops = 50
+            run_chunk(simulation, until_ps)
+            signal.raise_signal(signal.SIGINT)
+
+        monkeypatch.setattr(Simulation, "_run_chunk", interrupted)
+        assert run_reference("incast.toml", "--out", "out") == 130
+        printed = capsys.readouterr()
+        assert printed.err.startswith("fabric: interrupted at ")
+        assert printed.err.endswith(", saving what was recorded\n")
+        assert "3 of 3 flows not delivered" in printed.out
+        result = Result.load("out")
         assert result.status == "INTERRUPTED"
-        assert result.counters["hops"] > 0
+        assert result.counters["hops"] == 50
+
+    def test_ctrl_c_outside_a_run_is_one_line(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        def interrupted(*arguments: object, **options: object) -> None:
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr("fabric.scenario.load_scenario", interrupted)
+        assert run_reference("incast.toml") == 130
+        assert capsys.readouterr() == ("", "fabric: interrupted\n")
+        assert files() == []
 
     def test_a_reader_that_goes_away_is_no_error(self) -> None:
         process = start_python("-m", "fabric", "schema")
@@ -245,7 +253,7 @@ class TestPublicNames:
         for name in fabric.__all__:
             assert getattr(fabric, name) is not None
         assert set(fabric.spec.__all__) <= set(fabric.__all__)
-        assert dir(fabric) == fabric.__all__
+        assert set(dir(fabric)) == set(fabric.__all__)
         with pytest.raises(AttributeError, match="no attribute 'nonsense'"):
             _ = fabric.nonsense
 

@@ -118,7 +118,7 @@ class TestTable:
         assert large.sort("a", descending=True)["a"].tolist() == [2**62 + 1, 2**62]
 
     def test_rows_as_dictionaries(self) -> None:
-        assert list(flow_table())[0] == {
+        assert next(iter(flow_table())) == {
             "flow": 0,
             "source": "host0",
             "fct_ps": 2_000_000,
@@ -308,7 +308,8 @@ class TestDefinitions:
         data = classes.where(link="switch0->host2", traffic_class="data")
         assert data["ecn_kmin_bytes"].tolist() == [int(ecn.kmin)]
         assert data["ecn_kmax_bytes"].tolist() == [int(ecn.kmax)]
-        assert classes.where(link="switch0->host2", traffic_class="control")["ecn_kmin_bytes"].tolist() == [-1]
+        control = classes.where(link="switch0->host2", traffic_class="control")
+        assert control["ecn_kmin_bytes"].tolist() == [-1]
         assert classes.where(link="host0->switch0")["ecn_kmin_bytes"].tolist() == [-1, -1]
 
     def test_the_duration_is_the_last_arrival_or_the_time_of_the_stop(self) -> None:
@@ -336,11 +337,11 @@ class TestDefinitions:
         assert list(result.pauses) == [
             {"begin_ps": 7, "end_ps": -1, "link": "switch0->host2", "traffic_class": "data"}
         ]
-        assert list(result.rates)[0]["rate_bps"] == 5e9
-        assert list(result.rates)[0]["name"] == "first"
-        drop = list(result.drops)[0]
+        assert next(iter(result.rates))["rate_bps"] == 5e9
+        assert next(iter(result.rates))["name"] == "first"
+        drop = next(iter(result.drops))
         assert (drop["reason"], drop["kind"], drop["name"]) == ("pool full", "PFC", "")
-        packet = list(result.packets)[0]
+        packet = next(iter(result.packets))
         assert (packet["kind"], packet["size_bytes"], packet["marked"]) == ("ACK", 4158, True)
         assert len(result.queue) == len(result.marks) == 0
 
@@ -352,7 +353,9 @@ class TestDefinitions:
 
 class TestIdealTimes:
     @pytest.mark.parametrize("cut_through", [False, True])
-    @pytest.mark.parametrize(("destination", "size"), [("host1", "1B"), ("host1", "100KB"), ("host5", "123457B")])
+    @pytest.mark.parametrize(
+        ("destination", "size"), [("host1", "1B"), ("host1", "100KB"), ("host5", "123457B")]
+    )
     def test_a_lone_flow_takes_exactly_the_ideal_time(
         self, destination: str, size: str, cut_through: bool
     ) -> None:
@@ -392,7 +395,8 @@ class TestSummary:
         }
         assert summary["marks"] == len(incast.marks)
         assert summary["drops"]["pool full"] == 0
-        assert summary["pauses"]["paused_ps"] == int((incast.pauses["end_ps"] - incast.pauses["begin_ps"]).sum())
+        lengths = incast.pauses["end_ps"] - incast.pauses["begin_ps"]
+        assert summary["pauses"]["paused_ps"] == int(lengths.sum())
         assert json.loads(json.dumps(summary.to_dict(), allow_nan=False)) == summary.to_dict()
 
     def test_the_slowest_come_first_and_the_undelivered_before_them(self) -> None:

@@ -19,7 +19,7 @@ from fabric.engine.receiver cimport on_data
 from fabric.engine.recorder cimport fingerprint_arrival, record_drop
 from fabric.engine.ring cimport ring_front, ring_pop
 from fabric.engine.sender cimport on_feedback, on_rto_timer, start_flow
-from fabric.engine.types cimport i64, later, likely, sooner, u8, u32, u64, unlikely
+from fabric.engine.types cimport NEVER, i64, later, likely, sooner, u8, u32, u64, unlikely
 from fabric.engine.world cimport ERROR_MEMORY, World
 
 cdef enum:
@@ -95,10 +95,10 @@ cdef inline i64 host_window(World* w, Node* n, i64 start_ps, i64 end_ps) noexcep
         w.end_ps = later(w.end_ps, start_ps + <i64>(w.arrivals.keys[count - 1] >> 32))
     if unlikely(n.next_timer_ps < end_ps):
         host_timers(w, n, end_ps)
-    due_ps = n.next_timer_ps
+    due_ps = NEVER
     for local in range(n.n_ports):
         p = &w.ports[n.port_base + local]
         if p.backlog & ~p.paused:
             nic_advance(w, n, n.port_base + local, p, end_ps - 1)
             due_ps = sooner(due_ps, nic_next_start(w, n.port_base + local, p))
-    return due_ps
+    return sooner(due_ps, n.next_timer_ps)

@@ -6,7 +6,8 @@
 # a shorter `window_ps`): the bits do not depend on it.
 
 from fabric.engine.host cimport host_window
-from fabric.engine.node cimport HOST, Node, Wake
+from fabric.engine.flow cimport SENDER_COMPLETE, Sender
+from fabric.engine.node cimport HOST, TIMER_RTO, Node, Timer, Wake
 from fabric.engine.port cimport Port
 from fabric.engine.ring cimport ring_slot
 from fabric.engine.switch cimport switch_window
@@ -70,6 +71,34 @@ cdef inline i64 next_due(const World* w) noexcept nogil:
     return due_ps
 
 
+cdef inline bint timer_matters(const World* w, const Timer* timer) noexcept nogil:
+    """Whether a timer will do anything: a retransmission timer of a flow with nothing outstanding will not."""
+    cdef const Sender* s
+    if timer.key >> 56 != TIMER_RTO:
+        return True
+    s = &w.senders[<u32>timer.key]
+    return not s.flags & SENDER_COMPLETE and s.next != s.acked
+
+
+cdef inline bint anything_left(const World* w) noexcept nogil:
+    """Whether anything can still happen; a look at everything, for the end of a bounded run."""
+    cdef u32 node, k
+    cdef const Node* n
+    cdef const Port* p
+    if w.frames_started != w.hops:
+        return True
+    for node in range(w.n_nodes):
+        n = &w.nodes[node]
+        for k in range(n.timers.count):
+            if timer_matters(w, &n.timers.slots[k]):
+                return True
+        for k in range(n.port_base, n.port_base + n.n_ports):
+            p = &w.ports[k]
+            if p.mac_pending or p.backlog & ~p.paused:
+                return True
+    return False
+
+
 cdef inline StopReason run_windows(World* w, i64 until_ps, u64 max_hops) noexcept nogil:
     """Runs to `until_ps`, to the end of all events, or for about `max_hops` arrivals."""
     cdef u64 enough = w.hops + max_hops
@@ -86,7 +115,7 @@ cdef inline StopReason run_windows(World* w, i64 until_ps, u64 max_hops) noexcep
                 return STOP_BUDGET
             continue
         due_ps = next_due(w)
-        if due_ps == NEVER:
+        if due_ps == NEVER or (due_ps >= until_ps and not anything_left(w)):
             return STOP_FINISHED if w.completed_flows == w.n_flows else STOP_STALLED
         w.now_ps = sooner(due_ps, until_ps)
     return STOP_UNTIL

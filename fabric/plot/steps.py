@@ -57,9 +57,9 @@ def _extremes(time_ps: Array, values: Array, end_ps: int, stretches: int) -> tup
     first = np.flatnonzero(np.diff(stretch, prepend=-1))
     low, high = np.minimum.reduceat(values, first), np.maximum.reduceat(values, first)
     final = values[np.append(first[1:], len(values)) - 1]
-    begin = time_ps[first].astype(np.float64)
-    step = end_ps / stretches / 3
-    times = np.stack([begin, begin + step, begin + 2 * step], axis=1).ravel()
+    width = end_ps / stretches
+    begin = stretch[first] * width
+    times = np.stack([begin, begin + width / 3, begin + 2 * width / 3], axis=1).ravel()
     return times, np.stack([high, low, final], axis=1).ravel()
 
 

@@ -52,9 +52,10 @@ class Receiver:
 
     def on_data(self, frame: Frame, now_ps: int) -> list[Frame]:
         """Take a DATA frame; returns the control frames that answer it, first to be queued first."""
+        self._echo |= frame.mark
         replies = self._report_mark(now_ps) if frame.mark else []
         if frame.sequence == self.expected:
-            self._accept(frame, now_ps)
+            self._accept(now_ps)
             if self.is_delivered or self.expected % self.flow.transport.ack_every == 0:
                 replies.append(self._acknowledge(ACK))
         elif frame.sequence < self.expected:
@@ -68,9 +69,8 @@ class Receiver:
             self._last_out_of_order = frame.sequence
         return replies
 
-    def _accept(self, frame: Frame, now_ps: int) -> None:
+    def _accept(self, now_ps: int) -> None:
         self.expected += 1
-        self._echo |= frame.mark
         if self.expected == self.flow.frames:
             self.delivered_ps = now_ps
 

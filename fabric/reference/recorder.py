@@ -124,7 +124,14 @@ class Recorder:
         """A frame was marked at egress `port`."""
         if self._record & RunRecord.MARKS:
             self._rows["mark"].append(
-                _row(now_ps, queue_bytes, port=port, flow=frame.flow, sequence=frame.sequence)
+                _row(
+                    now_ps,
+                    queue_bytes,
+                    port=port,
+                    flow=frame.flow,
+                    sequence=frame.sequence,
+                    traffic_class=frame.traffic_class,
+                )
             )
 
     def on_drop(self, frame: Frame, *, port: int, reason: int, now_ps: int) -> None:

@@ -16,6 +16,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from fabric.analysis import stats
 from fabric.lowered import Lowered
 
 from .labels import Labels
@@ -27,14 +28,6 @@ BITS_PER_BYTE = 8
 PS_PER_S = 10**12
 
 Columns = Mapping[str, Array]
-
-
-def _ratio(above: Array, below: Array | float) -> Array:
-    """Return above / below in doubles, NaN where either is not positive."""
-    numerator, denominator = np.broadcast_arrays(np.float64(above), np.float64(below))
-    out = np.full(numerator.shape, np.nan)
-    np.divide(numerator, denominator, out=out, where=(numerator > 0) & (denominator > 0))
-    return out
 
 
 def _categories(names: Array) -> Category:
@@ -59,11 +52,12 @@ def flow_table(columns: Columns, *, lowered: Lowered, labels: Labels, ideal_ps: 
     started = columns["flow_started_ps"]
     delivered = columns["flow_delivered_ps"]
     fct = np.where((delivered >= 0) & (started >= 0), delivered - started, -1)
+    reachable = ideal_ps > 0
     return Table(
         {
             "flow": np.arange(lowered.n_flows, dtype=np.uint32),
             "name": labels.flows,
-            "pattern": _categories(labels.patterns),
+            "pattern": labels.patterns,
             "source": Category(lowered.flow_source, labels.nodes),
             "destination": Category(lowered.flow_destination, labels.nodes),
             "traffic_class": Category(lowered.flow_class, labels.classes),
@@ -73,8 +67,8 @@ def flow_table(columns: Columns, *, lowered: Lowered, labels: Labels, ideal_ps: 
             "completed_ps": columns["flow_completed_ps"],
             "fct_ps": fct,
             "ideal_ps": ideal_ps,
-            "slowdown": _ratio(fct, ideal_ps),
-            "goodput_bps": _ratio(labels.flow_bytes * float(BITS_PER_BYTE * PS_PER_S), fct),
+            "slowdown": np.where(reachable, stats.slowdown(fct, ideal_ps=np.maximum(ideal_ps, 1)), np.nan),
+            "goodput_bps": stats.goodput_bps(labels.flow_bytes, duration_ps=fct),
             "sent": columns["flow_sent"],
             "retransmitted": columns["flow_retransmitted"],
             "timeouts": columns["flow_timeouts"],

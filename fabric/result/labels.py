@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .table import Array
+from .table import Array, Category
 
 __all__ = ["Labels"]
 
@@ -31,7 +31,7 @@ class Labels:
         Names of the traffic classes.
     flows : numpy.ndarray of str, [flows]
         Names of the flows.
-    patterns : numpy.ndarray of str, [flows]
+    patterns : Category, [flows]
         The traffic pattern that made each flow.
     flow_bytes : numpy.ndarray of int64, [flows]
         Payload of each flow.
@@ -43,5 +43,5 @@ class Labels:
     links: Array
     classes: Array
     flows: Array
-    patterns: Array
+    patterns: Category
     flow_bytes: Array
