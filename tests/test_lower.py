@@ -177,7 +177,17 @@ def test_keys_of_nodes() -> None:
     for node in range(lowered.n_nodes):
         assert int(lowered.node_tie_key[node]) == int(draw(purpose_key(11, 3), node, 0))
         assert int(lowered.node_salt[node]) == int(draw(purpose_key(11, 4), node, 0)) & 0xFFFFFFFF
-    assert int(lowered.flow_hash[0]) == int(draw(purpose_key(11, 5), 0, 0)) & 0xFFFFFFFF
+    pair = int(lowered.flow_source[0]) << 32 | int(lowered.flow_destination[0])
+    assert int(lowered.flow_hash[0]) == int(draw(purpose_key(11, 5), pair, 0)) & 0xFFFFFFFF
+
+
+def test_path_hashes_do_not_depend_on_other_traffic() -> None:
+    few = flow_table([0, 1, 0], [1, 2, 1])
+    many = flow_table([2, 0, 3, 1, 0, 0], [3, 1, 2, 2, 1, 2])
+    alone = lower(scenario(), flows=few).flow_hash
+    among = lower(scenario(), flows=many).flow_hash
+    assert len(set(alone.tolist())) == 3, "two flows of one pair take paths of their own"
+    assert alone.tolist() == [among[1], among[3], among[4]]
 
 
 def test_cut_through_only_towards_switches_of_one_rate() -> None:

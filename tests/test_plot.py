@@ -324,7 +324,7 @@ class TestParts:
         times = np.repeat(np.arange(1, 11) * 10**6, 1000) - np.tile(np.arange(1000)[::-1], 10)
         x, y = envelope(times, np.arange(10_000), end_ps=10**7, stretches=7)
         assert (np.diff(x) >= 0).all()
-        assert (np.diff(y) >= -1000).all()
+        assert y.max() == 9_999
 
     def test_an_empty_envelope_is_flat(self) -> None:
         x, y = envelope(np.array([], np.int64), np.array([], np.int64), end_ps=5)

@@ -63,7 +63,7 @@ def flow_columns(
         "flow_frames": frames.astype(np.uint32),
         "flow_last_frame_bytes": np.maximum(last, SMALLEST_FRAME_BYTES).astype(np.uint32),
         "flow_start_ps": flows.start_ps,
-        "flow_hash": path_hashes(seed, np.arange(len(flows))),
+        "flow_hash": path_hashes(seed, source=flows.source, destination=flows.destination),
         **transport_columns(
             patterns,
             flow_spec=spec,
@@ -73,9 +73,16 @@ def flow_columns(
     }
 
 
-def path_hashes(seed: int, flow: npt.ArrayLike) -> npt.NDArray[np.uint32]:
-    """The 32-bit hash by which switches choose among equal next hops for a flow."""
-    bits = draw(purpose_key(seed, Purpose.PATH_HASH), flow, 0)
+def path_hashes(
+    seed: int, *, source: npt.NDArray[np.uint32], destination: npt.NDArray[np.uint32]
+) -> npt.NDArray[np.uint32]:
+    """The 32-bit hash by which switches choose among equal next hops for each flow.
+
+    It stands for the flow's addresses and ports: the k-th flow from one host to another has its hash
+    whatever other traffic there is, so that adding traffic moves no flow to another path.
+    """
+    pair = (source.astype(np.uint64) << np.uint64(32)) | destination
+    bits = draw(purpose_key(seed, Purpose.PATH_HASH), pair, _occurrence(pair))
     return (bits & np.uint64(0xFFFFFFFF)).astype(np.uint32)
 
 
@@ -110,13 +117,18 @@ def _turns(source: npt.NDArray[np.uint32], closest: npt.NDArray[np.bool_]) -> np
     if closest.shape[1] <= 1:
         return np.zeros(len(source), dtype=np.int64)
     choice = np.unique(np.packbits(closest, axis=1), axis=0, return_inverse=True)[1].ravel()
-    key = source.astype(np.int64) * (int(choice.max(initial=0)) + 1) + choice
+    return _occurrence(source.astype(np.int64) * (int(choice.max(initial=0)) + 1) + choice)
+
+
+def _occurrence(key: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    """How many earlier elements have the same key, for each element."""
     order = np.argsort(key, kind="stable")
-    starts = np.flatnonzero(np.diff(key[order], prepend=-1))
-    turn = np.empty(len(source), dtype=np.int64)
-    sizes = np.diff(np.append(starts, len(source)))
-    turn[order] = np.arange(len(source)) - np.repeat(starts, sizes)
-    return turn
+    ordered = key[order]
+    starts = np.flatnonzero(np.concatenate([np.ones(min(1, len(key)), bool), ordered[1:] != ordered[:-1]]))
+    sizes = np.diff(np.append(starts, len(key)))
+    occurrence = np.empty(len(key), dtype=np.int64)
+    occurrence[order] = np.arange(len(key)) - np.repeat(starts, sizes)
+    return occurrence
 
 
 def _check_frames(

@@ -44,7 +44,7 @@ DARK_CELL = 0.55
 EDGED_ROWS = 32
 """Rows up to which cells have white edges."""
 
-NAMED_ROWS = 40
+NAMED_ROWS = 32
 """Rows up to which every one is named."""
 
 
