@@ -8,8 +8,9 @@ Ctrl-C is answered within a tenth of a second.
 
 from __future__ import annotations
 
+import os
 import time
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
@@ -20,7 +21,7 @@ from fabric.outcome import Built, Engine, build_result
 from fabric.progress import Progress
 from fabric.result import Provenance, Result
 from fabric.scenario import dump_scenario
-from fabric.spec import Scenario
+from fabric.spec import DISTRIBUTIONS, Scenario, Spec
 from fabric.topology import build_network
 from fabric.units import Duration, QuantityError
 from fabric.workload import build_flows
@@ -200,7 +201,7 @@ class Simulation:
         """Return what has happened so far."""
         scenario = self.scenario
         provenance = Provenance.here(
-            scenario=dump_scenario(scenario),
+            scenario=dump_scenario(_with_absolute_files(scenario)),
             name=scenario.name,
             question=scenario.question,
             expect=scenario.expect,
@@ -242,6 +243,22 @@ def _overridden(scenario: Scenario, *, until: Duration | str | int | None, seed:
         return scenario
     run_spec = msgspec.structs.replace(scenario.run, **changes)
     return msgspec.structs.replace(scenario, run=run_spec)
+
+
+def _with_absolute_files(scenario: Scenario) -> Scenario:
+    """Return the scenario with the files that it names as absolute paths, valid from anywhere."""
+
+    def located(spec: Spec) -> Any:
+        names = {field: getattr(spec, field) for field in spec.FILES}
+        paths = {
+            field: os.path.abspath(name)
+            for field, name in names.items()
+            if name is not None and name not in DISTRIBUTIONS
+        }
+        return msgspec.structs.replace(spec, **paths) if paths else spec
+
+    traffic = tuple(located(entry) for entry in scenario.traffic)
+    return msgspec.structs.replace(scenario, topology=located(scenario.topology), traffic=traffic)
 
 
 def _build(scenario: Scenario) -> Built:

@@ -101,6 +101,16 @@ class TestRun:
         assert run_reference("one/scenario.toml", "--quiet", "--no-plot", "--out", "two") == 0
         assert Result.load("one").fingerprint == Result.load("two").fingerprint
 
+    def test_a_saved_scenario_finds_its_files(self) -> None:
+        Path("data").mkdir()
+        Path("data/flows.csv").write_text("source,destination,size,start\nhost0,host1,10KB,0us\n")
+        Path("data/listed.toml").write_text(
+            '[topology]\nkind = "single_switch"\nhosts = 2\n[[traffic]]\nkind = "flows"\nfile = "flows.csv"\n'
+        )
+        assert run_reference("data/listed.toml", "--quiet", "--no-plot", "--out", "deep/one") == 0
+        assert run_reference("deep/one/scenario.toml", "--quiet", "--no-plot", "--out", "two") == 0
+        assert Result.load("deep/one").fingerprint == Result.load("two").fingerprint
+
     def test_running_twice_replaces_the_result(self) -> None:
         for _ in range(2):
             assert run_reference("incast.toml", "--quiet") == 0

@@ -341,6 +341,7 @@ class TestParts:
     def test_labels_are_spread_and_keep_their_order(self) -> None:
         heights = spread([0.9, 0.91, 0.1, 0.905], gap=0.1)
         assert heights[1] > heights[3] > heights[0] > heights[2] == pytest.approx(0.1)
+        assert spread([0.0, 0.01], gap=0.2) == pytest.approx([0.1, 0.3])
         gaps = -np.diff(sorted(heights, reverse=True))
         assert (gaps >= 0.1 - 1e-9).all()
 

@@ -23,7 +23,7 @@ from fabric.engine.world cimport World
 
 
 cdef inline bint may_start(const Port* p) noexcept nogil:
-    return p.mac_pending != 0 or (p.backlog & ~p.paused) != 0
+    return (p.mac_pending | (p.backlog & ~p.paused)) != 0
 
 
 cdef inline void clear_backlog(Node* n, u32 local) noexcept nogil:
@@ -87,7 +87,7 @@ cdef inline void start_next(World* w, Node* n, u32 local, Port* p, i64 start_ps)
 
 cdef inline void advance(World* w, Node* n, u32 local, Port* p, i64 time_ps) noexcept nogil:
     """Lets one port start everything that it starts at or before an instant."""
-    while p.busy_ps <= time_ps and may_start(p):
+    while (p.busy_ps <= time_ps) & may_start(p):
         start_next(w, n, local, p, p.busy_ps)
 
 

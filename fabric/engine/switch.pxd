@@ -105,8 +105,7 @@ cdef inline void enqueue(
         ecn_mark(w, outward, port, slot, q.bytes, time_ps)
     out.backlog |= <u8>(1 << c)
     try_start(w, n, out_local, out, time_ps)
-    if q.bytes > q.peak_bytes:
-        q.peak_bytes = q.bytes
+    q.peak_bytes = later(q.peak_bytes, q.bytes)
     if unlikely(out.record & RECORD_QUEUE != 0):
         record_queue(w, port, c, time_ps)
 

@@ -207,12 +207,14 @@ def label_lines(ax: Axes, labels: Sequence[tuple[str, str, float]]) -> None:
 
 
 def spread(wanted: Sequence[float], *, gap: float) -> list[float]:
-    """Return heights in [0, 1] near the wanted ones and at least `gap` apart, in the same order.
+    """Return heights near the wanted ones, at least `gap` apart and in the same order.
+
+    None is below `gap / 2`, so that a label does not reach below the axes; many may reach above 1.
 
     Examples
     --------
     >>> [round(height, 2) for height in spread([0.5, 0.5, 0.0], gap=0.2)]
-    [0.6, 0.4, 0.0]
+    [0.6, 0.4, 0.1]
     """
     order = sorted(range(len(wanted)), key=lambda k: (-wanted[k], k))
     groups: list[list[float]] = []
@@ -224,8 +226,10 @@ def spread(wanted: Sequence[float], *, gap: float) -> list[float]:
             groups[-1] = [(before * many + centre * count) / (many + count), many + count]
     heights = [_top(group, gap) - gap * k for group in groups for k in range(int(group[1]))]
     out = [0.0] * len(wanted)
-    for k, height in zip(order, heights, strict=True):
-        out[k] = height
+    lowest = gap / 2
+    for k, height in reversed(list(zip(order, heights, strict=True))):
+        out[k] = max(height, lowest)
+        lowest = out[k] + gap
     return out
 
 
