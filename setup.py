@@ -30,6 +30,8 @@ DIRECTIVES = {
     "overflowcheck": False,
     "cdivision": True,
     "embedsignature": True,
+    "auto_pickle": False,
+    "autotestdict": False,
     "freethreading_compatible": False,
     "linetrace": COVERAGE,
 }
@@ -37,7 +39,7 @@ DIRECTIVES = {
 # Floating point must give the same bits everywhere: no contraction, no reassociation.
 compile_args = ["-std=c11", "-ffp-contract=off", "-Wall", "-Wno-unused-function"]
 link_args: list[str] = []
-macros = [("NPY_NO_DEPRECATED_API", "NPY_1_7_API_VERSION"), ("FABRIC_CHECKS", "1" if DEBUG or SANITIZE else "0")]
+macros = [("FABRIC_CHECKS", "1" if DEBUG or SANITIZE else "0")]
 # Vectorised copies of frames that were just written field by field defeat store forwarding: measured
 # 10 % slower at 1,024 hosts, so vectorisation is off.
 compile_args += ["-O1", "-g"] if DEBUG or SANITIZE or COVERAGE else ["-O2", "-fno-tree-vectorize"]

@@ -4,7 +4,7 @@ This is the door to the engine; the engine itself is in `fabric/engine/*.pxd`. N
 model, and nothing there knows Python.
 """
 
-import numpy as np
+import numpy as _np
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.string cimport memcpy, memset
@@ -29,8 +29,8 @@ from fabric.engine.world cimport (
     World,
 )
 
-from fabric.errors import SimulationError
-from fabric.lowered import PROFILE, ROW, ROW_ORDER, STREAMS, TRANSPORT
+from fabric import lowered as _layout
+from fabric.errors import SimulationError as _SimulationError
 
 cdef extern from *:
     """
@@ -38,9 +38,11 @@ cdef extern from *:
     """
     const i64 MAX_WINDOW_PS "FABRIC_MAX_WINDOW_PS"
 
-STOP_REASONS = ("FINISHED", "STALLED", "UNTIL", "BUDGET")
-PURPOSE_ECN = 1
-PURPOSE_LINK_LOSS = 2
+cdef enum:
+    PURPOSE_ECN = 1
+    PURPOSE_LINK_LOSS = 2
+
+_STOP_REASONS = ("FINISHED", "STALLED", "UNTIL", "BUDGET")
 
 
 cdef const void* pointer(object array) except? NULL:
@@ -84,7 +86,7 @@ cdef class Engine:
         self._take_arrays()
         if not allocate(
             self.w,
-            bool(np.any(lowered.node_arbiter)),
+            bool(_np.any(lowered.node_arbiter)),
             lowered.record_queue_interval_ps > 0 or lowered.record_queue_delta > 0,
             lowered.record_throughput_interval_ps > 0,
         ):
@@ -109,8 +111,8 @@ cdef class Engine:
         w.n_classes = lowered.n_classes
         w.n_flows = lowered.n_flows
         w.n_host_ports = int(lowered.node_port_base[lowered.n_hosts])
-        degrees = np.diff(lowered.node_port_base.astype(np.int64))
-        w.n_wakes = int(np.sum(np.maximum(1, (degrees + 63) // 64)))
+        degrees = _np.diff(lowered.node_port_base.astype(_np.int64))
+        w.n_wakes = int(_np.sum(_np.maximum(1, (degrees + 63) // 64)))
         self.until_ps = lowered.until_ps
         w.key_ecn = purpose_key(lowered.seed, PURPOSE_ECN)
         w.key_loss = purpose_key(lowered.seed, PURPOSE_LINK_LOSS)
@@ -126,51 +128,51 @@ cdef class Engine:
 
     cdef const void* _keep(self, str name, dtype) except? NULL:
         """The memory of a lowered array, contiguous and of the type that the engine expects."""
-        array = np.ascontiguousarray(getattr(self.lowered, name), dtype=dtype)
+        array = _np.ascontiguousarray(getattr(self.lowered, name), dtype=dtype)
         self.arrays[name] = array
         return pointer(array)
 
     cdef void* _result(self, str name, size, dtype, fill) except? NULL:
-        array = np.full(max(1, size), fill, dtype=dtype)
+        array = _np.full(max(1, size), fill, dtype=dtype)
         self.results[name] = array
         return <void*>pointer(array)
 
     cdef _take_arrays(self):
         cdef World* w = self.w
-        w.profiles = <ClassProfile*>self._keep("profiles", PROFILE)
+        w.profiles = <ClassProfile*>self._keep("profiles", _layout.PROFILE)
         w.schedulers = self._schedulers()
-        w.transports = <TransportProfile*>self._keep("transports", TRANSPORT)
-        w.port_node = <const u32*>self._keep("port_node", np.uint32)
-        w.port_rate_bps = <const i64*>self._keep("port_rate_bps", np.int64)
-        w.port_loss = <const double*>self._keep("port_loss", np.float64)
-        w.port_ber_rate = <const double*>self._keep("port_ber_rate", np.float64)
-        w.host_edge = <const u32*>self._keep("host_edge", np.uint32)
-        w.node_port_base = <const u32*>self._keep("node_port_base", np.uint32)
-        w.flow_source = <const u32*>self._keep("flow_source", np.uint32)
-        w.flow_destination = <const u32*>self._keep("flow_destination", np.uint32)
-        w.flow_port = <const u32*>self._keep("flow_port", np.uint32)
-        w.flow_class = <const u8*>self._keep("flow_class", np.uint8)
-        w.flow_transport = <const u16*>self._keep("flow_transport", np.uint16)
-        w.flow_frames = <const u32*>self._keep("flow_frames", np.uint32)
-        w.flow_last_frame_bytes = <const u32*>self._keep("flow_last_frame_bytes", np.uint32)
-        w.flow_start_ps = <const i64*>self._keep("flow_start_ps", np.int64)
-        w.flow_hash = <const u32*>self._keep("flow_hash", np.uint32)
-        w.dep_base = <const u32*>self._keep("dep_base", np.uint32)
-        w.dep_flow = <const u32*>self._keep("dep_flow", np.uint32)
-        w.dep_delay_ps = <const i64*>self._keep("dep_delay_ps", np.int64)
-        w.dep_on = <const u8*>self._keep("dep_on", np.uint8)
-        w.flow_record = <const u8*>self._keep("flow_record", np.uint8)
-        self.arrays["flow_waits"] = np.array(self.lowered.flow_waits, dtype=np.uint32, copy=True)
-        self.arrays["flow_ready_ps"] = np.array(self.lowered.flow_start_ps, dtype=np.int64, copy=True)
+        w.transports = <TransportProfile*>self._keep("transports", _layout.TRANSPORT)
+        w.port_node = <const u32*>self._keep("port_node", _np.uint32)
+        w.port_rate_bps = <const i64*>self._keep("port_rate_bps", _np.int64)
+        w.port_loss = <const double*>self._keep("port_loss", _np.float64)
+        w.port_ber_rate = <const double*>self._keep("port_ber_rate", _np.float64)
+        w.host_edge = <const u32*>self._keep("host_edge", _np.uint32)
+        w.node_port_base = <const u32*>self._keep("node_port_base", _np.uint32)
+        w.flow_source = <const u32*>self._keep("flow_source", _np.uint32)
+        w.flow_destination = <const u32*>self._keep("flow_destination", _np.uint32)
+        w.flow_port = <const u32*>self._keep("flow_port", _np.uint32)
+        w.flow_class = <const u8*>self._keep("flow_class", _np.uint8)
+        w.flow_transport = <const u16*>self._keep("flow_transport", _np.uint16)
+        w.flow_frames = <const u32*>self._keep("flow_frames", _np.uint32)
+        w.flow_last_frame_bytes = <const u32*>self._keep("flow_last_frame_bytes", _np.uint32)
+        w.flow_start_ps = <const i64*>self._keep("flow_start_ps", _np.int64)
+        w.flow_hash = <const u32*>self._keep("flow_hash", _np.uint32)
+        w.dep_base = <const u32*>self._keep("dep_base", _np.uint32)
+        w.dep_flow = <const u32*>self._keep("dep_flow", _np.uint32)
+        w.dep_delay_ps = <const i64*>self._keep("dep_delay_ps", _np.int64)
+        w.dep_on = <const u8*>self._keep("dep_on", _np.uint8)
+        w.flow_record = <const u8*>self._keep("flow_record", _np.uint8)
+        self.arrays["flow_waits"] = _np.array(self.lowered.flow_waits, dtype=_np.uint32, copy=True)
+        self.arrays["flow_ready_ps"] = _np.array(self.lowered.flow_start_ps, dtype=_np.int64, copy=True)
         w.flow_waits = <u32*>pointer(self.arrays["flow_waits"])
         w.flow_ready_ps = <i64*>pointer(self.arrays["flow_ready_ps"])
-        w.flow_started_ps = <i64*>self._result("flow_started_ps", w.n_flows, np.int64, -1)
-        w.flow_delivered_ps = <i64*>self._result("flow_delivered_ps", w.n_flows, np.int64, -1)
-        w.flow_completed_ps = <i64*>self._result("flow_completed_ps", w.n_flows, np.int64, -1)
+        w.flow_started_ps = <i64*>self._result("flow_started_ps", w.n_flows, _np.int64, -1)
+        w.flow_delivered_ps = <i64*>self._result("flow_delivered_ps", w.n_flows, _np.int64, -1)
+        w.flow_completed_ps = <i64*>self._result("flow_completed_ps", w.n_flows, _np.int64, -1)
 
     cdef Scheduler* _schedulers(self) except? NULL:
         """The schedulers, with what the engine derives from them."""
-        table = np.zeros((len(self.lowered.schedulers), sizeof(Scheduler)), dtype=np.uint8)
+        table = _np.zeros((len(self.lowered.schedulers), sizeof(Scheduler)), dtype=_np.uint8)
         self.arrays["schedulers"] = table
         cdef Scheduler* rows = <Scheduler*>pointer(table)
         cdef int level, c
@@ -188,17 +190,17 @@ cdef class Engine:
         cdef World* w = self.w
         cdef Node* n
         cdef u32 node
-        cdef const u8* kind = <const u8*>self._keep("node_kind", np.uint8)
-        cdef const u8* arbiter = <const u8*>self._keep("node_arbiter", np.uint8)
-        cdef const u16* scheduler = <const u16*>self._keep("node_scheduler", np.uint16)
-        cdef const u32* salt = <const u32*>self._keep("node_salt", np.uint32)
-        cdef const u64* tie_key = <const u64*>self._keep("node_tie_key", np.uint64)
-        cdef const i64* response_ps = <const i64*>self._keep("node_pfc_response_ps", np.int64)
-        cdef const i64* shared_bytes = <const i64*>self._keep("node_shared_bytes", np.int64)
-        cdef const i64* route_base = <const i64*>self._keep("route_base", np.int64)
-        cdef const i64* ports_base = <const i64*>self._keep("route_ports_base", np.int64)
-        cdef const u32* route_entry = <const u32*>self._keep("route_entry", np.uint32)
-        cdef const u16* route_ports = <const u16*>self._keep("route_ports", np.uint16)
+        cdef const u8* kind = <const u8*>self._keep("node_kind", _np.uint8)
+        cdef const u8* arbiter = <const u8*>self._keep("node_arbiter", _np.uint8)
+        cdef const u16* scheduler = <const u16*>self._keep("node_scheduler", _np.uint16)
+        cdef const u32* salt = <const u32*>self._keep("node_salt", _np.uint32)
+        cdef const u64* tie_key = <const u64*>self._keep("node_tie_key", _np.uint64)
+        cdef const i64* response_ps = <const i64*>self._keep("node_pfc_response_ps", _np.int64)
+        cdef const i64* shared_bytes = <const i64*>self._keep("node_shared_bytes", _np.int64)
+        cdef const i64* route_base = <const i64*>self._keep("route_base", _np.int64)
+        cdef const i64* ports_base = <const i64*>self._keep("route_ports_base", _np.int64)
+        cdef const u32* route_entry = <const u32*>self._keep("route_entry", _np.uint32)
+        cdef const u16* route_ports = <const u16*>self._keep("route_ports", _np.uint16)
         for node in range(w.n_nodes):
             n = &w.nodes[node]
             n.port_base = w.node_port_base[node]
@@ -219,13 +221,13 @@ cdef class Engine:
         cdef Port* p
         cdef u32 port, c
         cdef u64 rate
-        cdef const u32* peer = <const u32*>self._keep("port_peer", np.uint32)
-        cdef const i64* delay_ps = <const i64*>self._keep("port_delay_ps", np.int64)
-        cdef const u16* gap_bytes = <const u16*>self._keep("port_gap_bytes", np.uint16)
-        cdef const u16* cut_bytes = <const u16*>self._keep("port_cut_bytes", np.uint16)
-        cdef const u8* record = <const u8*>self._keep("port_record", np.uint8)
-        cdef const u16* profile = <const u16*>self._keep("port_profile", np.uint16)
-        cdef u8 chosen = RECORD_CHOSEN_FLOWS if np.any(self.lowered.flow_record & FLOW_RECORD_PACKETS) else 0
+        cdef const u32* peer = <const u32*>self._keep("port_peer", _np.uint32)
+        cdef const i64* delay_ps = <const i64*>self._keep("port_delay_ps", _np.int64)
+        cdef const u16* gap_bytes = <const u16*>self._keep("port_gap_bytes", _np.uint16)
+        cdef const u16* cut_bytes = <const u16*>self._keep("port_cut_bytes", _np.uint16)
+        cdef const u8* record = <const u8*>self._keep("port_record", _np.uint8)
+        cdef const u16* profile = <const u16*>self._keep("port_profile", _np.uint16)
+        cdef u8 chosen = RECORD_CHOSEN_FLOWS if _np.any(self.lowered.flow_record & FLOW_RECORD_PACKETS) else 0
         for port in range(w.n_ports):
             p = &w.ports[port]
             rate = <u64>w.port_rate_bps[port]
@@ -272,8 +274,8 @@ cdef class Engine:
             reason = run_windows(self.w, until, budget)
         if reason == STOP_ERROR:
             cause = "an invariant is violated" if self.w.error == ERROR_INVARIANT else "memory has run out"
-            raise SimulationError(f"the run stopped at {self.w.now_ps} ps after {self.w.hops} hops: {cause}")
-        return STOP_REASONS[<int>reason]
+            raise _SimulationError(f"the run stopped at {self.w.now_ps} ps after {self.w.hops} hops: {cause}")
+        return _STOP_REASONS[<int>reason]
 
     @property
     def now_ps(self):
@@ -301,7 +303,7 @@ cdef class Engine:
         result.update(self._flow_columns())
         result.update(self._port_columns())
         result["shared_used"] = self._shared_used()
-        reasons = np.zeros(N_REASONS, dtype=np.uint64)
+        reasons = _np.zeros(N_REASONS, dtype=_np.uint64)
         cdef u64[::1] view = reasons
         cdef int k
         for k in range(N_REASONS):
@@ -313,7 +315,7 @@ cdef class Engine:
     cdef dict _flow_columns(self):
         cdef World* w = self.w
         names = ("sent", "retransmitted", "timeouts", "cnps", "nacks", "marked")
-        table = np.zeros((len(names), w.n_flows), dtype=np.uint64)
+        table = _np.zeros((len(names), w.n_flows), dtype=_np.uint64)
         cdef u64[:, ::1] view = table
         cdef u32 flow
         for flow in range(w.n_flows):
@@ -331,9 +333,9 @@ cdef class Engine:
             "queue_bytes", "queue_peak_bytes", "queue_marks", "queue_drops", "ingress_bytes",
             "headroom_bytes", "headroom_peak_bytes", "pauses_sent", "paused_ps",
         )
-        table = np.zeros((len(names), w.n_ports, w.n_classes), dtype=np.int64)
-        waits = np.zeros((w.n_ports, w.n_classes))
-        tx_bytes = np.zeros(w.n_ports, dtype=np.int64)
+        table = _np.zeros((len(names), w.n_ports, w.n_classes), dtype=_np.int64)
+        waits = _np.zeros((w.n_ports, w.n_classes))
+        tx_bytes = _np.zeros(w.n_ports, dtype=_np.int64)
         cdef i64[:, :, ::1] view = table
         cdef double[:, ::1] wait_view = waits
         cdef i64[::1] tx_view = tx_bytes
@@ -360,7 +362,7 @@ cdef class Engine:
         return columns
 
     cdef object _shared_used(self):
-        used = np.zeros(self.w.n_nodes, dtype=np.int64)
+        used = _np.zeros(self.w.n_nodes, dtype=_np.int64)
         cdef i64[::1] view = used
         cdef u32 node
         for node in range(self.w.n_nodes):
@@ -390,7 +392,7 @@ cdef class Engine:
         SimulationError
             If there is no memory for the rows that are still open.
         """
-        cdef int number = STREAMS.index(stream)
+        cdef int number = _layout.STREAMS.index(stream)
         cdef u64 counts[7]
         cdef int k
         cdef World* w = self.w
@@ -398,11 +400,11 @@ cdef class Engine:
             counts[k] = w.streams[k].count
         append_pending_rows(w)
         cdef u64 count = w.streams[number].count
-        table = np.zeros(count, dtype=ROW)
+        table = _np.zeros(count, dtype=_layout.ROW)
         if count:
             memcpy(<void*>pointer(table), w.streams[number].rows, count * sizeof(Row))
         for k in range(N_STREAMS):
             w.streams[k].count = counts[k]
         if w.error:
-            raise SimulationError("memory has run out while rows were collected")
-        return table[np.lexsort([table[name] for name in reversed(ROW_ORDER)])]
+            raise _SimulationError("memory has run out while rows were collected")
+        return table[_np.lexsort([table[name] for name in reversed(_layout.ROW_ORDER)])]

@@ -13,7 +13,7 @@ from fabric.engine.port cimport Port
 from fabric.engine.ring cimport Ring, ring_slot
 from fabric.engine.rng cimport tie_break
 from fabric.engine.types cimport NEVER, i64, likely, prefetch, trailing_zeros, u32, u64, unlikely
-from fabric.engine.world cimport ERROR_MEMORY, ArrivalKeys, World
+from fabric.engine.world cimport ERROR_MEMORY, ArrivalKeys, World, check
 
 cdef enum:
     SMALL_SORT = 24
@@ -149,6 +149,7 @@ cdef inline u64 gather_arrivals(World* w, Node* n, i64 start_ps, i64 end_ps) noe
                 time_ps = ring_slot(ring, head).time_ps
                 if time_ps >= end_ps:
                     break
+                check(w, time_ps >= start_ps)
                 w.arrivals.keys[count] = (<u64>(time_ps - start_ps) << 32) | local
                 count += 1
                 head += 1

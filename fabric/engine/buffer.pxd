@@ -14,7 +14,7 @@ from fabric.engine.node cimport Node
 from fabric.engine.port cimport Ingress
 from fabric.engine.profile cimport ClassProfile
 from fabric.engine.types cimport i64, later, u32, unlikely
-from fabric.engine.world cimport World
+from fabric.engine.world cimport World, check
 
 
 cdef inline const ClassProfile* profile_of(const World* w, u32 index) noexcept nogil:
@@ -67,6 +67,7 @@ cdef inline bint release(World* w, Node* n, u32 index, i64 size_bytes) noexcept 
     ingress.bytes -= size_bytes - from_headroom
     share = pool_share(inward, ingress.bytes)
     n.shared_used -= before - share
+    check(w, ingress.bytes >= 0 and n.shared_used >= 0)
     if unlikely(ingress.paused != 0) and ingress.headroom_used == 0:
         if share == 0 or share + inward.xon_offset_bytes <= threshold(
             inward.alpha_q16, inward.limit_bytes, n.shared_bytes - n.shared_used

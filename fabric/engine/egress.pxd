@@ -19,7 +19,7 @@ from fabric.engine.recorder cimport record_queue
 from fabric.engine.ring cimport ring_front
 from fabric.engine.scheduler cimport dwrr_pick, shared_level, top_level
 from fabric.engine.types cimport NEVER, i64, likely, prefetch, trailing_zeros, u8, u32, u64, unlikely
-from fabric.engine.world cimport World
+from fabric.engine.world cimport World, check
 
 
 cdef inline bint may_start(const Port* p) noexcept nogil:
@@ -62,6 +62,7 @@ cdef inline void start_queued(World* w, Node* n, u32 local, Port* p, i64 start_p
     q.wait_integral += <double>size_bytes * <double>(start_ps - frame.time_ps)
     if unlikely(outward.ecn_mode == ECN_AT_DEQUEUE and q.bytes > outward.ecn_kmin_bytes):
         ecn_mark(w, outward, port, frame, q.bytes, start_ps)
+    check(w, q.bytes >= 0 and start_ps >= frame.time_ps)
     resume = release(w, n, (n.port_base + ingress) * w.n_classes + c, size_bytes)
     transmit(w, p, frame, start_ps)
     queue_pop(w, n, index)

@@ -12,7 +12,7 @@ from fabric.engine.ring cimport ring_push
 from fabric.engine.rng cimport draw, frame_key, unit_interval
 from fabric.engine.types cimport i64, likely, u16, u32, u64, unlikely
 from fabric.engine.node cimport Wake
-from fabric.engine.world cimport World
+from fabric.engine.world cimport World, check
 
 
 cdef inline i64 serialisation_ps(const World* w, const Port* p, u32 wire_bytes) noexcept nogil:
@@ -40,6 +40,7 @@ cdef inline Packet* begin_frame(World* w, Port* p, u32 size_bytes, i64 start_ps)
     cdef u32 wire_bytes = size_bytes + p.gap_bytes
     cdef i64 end_ps = start_ps + serialisation_ps(w, p, wire_bytes)
     cdef i64 seen_ps = end_ps
+    check(w, start_ps >= p.busy_ps and start_ps >= w.now_ps)
     if unlikely(p.cut_bytes != 0 and p.cut_bytes < wire_bytes):
         seen_ps = start_ps + serialisation_ps(w, p, p.cut_bytes)
     slot.time_ps = seen_ps + p.delay_ps

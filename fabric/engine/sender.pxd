@@ -19,7 +19,7 @@ from fabric.engine.port cimport Port
 from fabric.engine.ready cimport ready_remove
 from fabric.engine.recorder cimport FLOW_RECORD_RATE, record_rate
 from fabric.engine.types cimport i64, u8, u16, u32
-from fabric.engine.world cimport ERROR_MEMORY, World
+from fabric.engine.world cimport ERROR_MEMORY, World, check
 
 cdef enum DependencyOn:
     ON_DELIVERED = 0
@@ -108,6 +108,7 @@ cdef inline void on_feedback(World* w, Node* n, const Packet* frame, i64 time_ps
     if frame.kind == NACK:
         s.next = s.acked
         s.progress_ps = time_ps
+    check(w, s.acked <= s.next and s.next <= s.high and s.high <= s.frames)
     if frame.mark:
         on_mark(w, flow, s, time_ps)
     make_ready(w, flow, s, time_ps)

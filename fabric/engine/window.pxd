@@ -6,6 +6,7 @@
 # a shorter `window_ps`): the bits do not depend on it.
 
 from fabric.engine.host cimport host_window
+from fabric.engine.audit cimport balanced
 from fabric.engine.flow cimport SENDER_COMPLETE, Sender
 from fabric.engine.node cimport HOST, TIMER_RTO, Node, Timer, Wake
 from fabric.engine.port cimport Port
@@ -13,6 +14,7 @@ from fabric.engine.ring cimport ring_slot
 from fabric.engine.switch cimport switch_window
 from fabric.engine.types cimport NEVER, i64, prefetch, sooner, u32, u64, unlikely
 from fabric.engine.world cimport (
+    ERROR_INVARIANT,
     ERROR_MEMORY,
     STOP_BUDGET,
     STOP_ERROR,
@@ -99,6 +101,14 @@ cdef inline bint anything_left(const World* w) noexcept nogil:
     return False
 
 
+cdef inline StopReason stop(World* w, StopReason reason) noexcept nogil:
+    """The reason for a stop, or that the books do not balance."""
+    if balanced(w):
+        return reason
+    w.error = ERROR_INVARIANT
+    return STOP_ERROR
+
+
 cdef inline StopReason run_windows(World* w, i64 until_ps, u64 max_hops) noexcept nogil:
     """Runs to `until_ps`, to the end of all events, or for about `max_hops` arrivals."""
     cdef u64 enough = w.hops + max_hops
@@ -116,6 +126,6 @@ cdef inline StopReason run_windows(World* w, i64 until_ps, u64 max_hops) noexcep
             continue
         due_ps = next_due(w)
         if due_ps == NEVER or (due_ps >= until_ps and not anything_left(w)):
-            return STOP_FINISHED if w.completed_flows == w.n_flows else STOP_STALLED
+            return stop(w, STOP_FINISHED if w.completed_flows == w.n_flows else STOP_STALLED)
         w.now_ps = sooner(due_ps, until_ps)
-    return STOP_UNTIL
+    return stop(w, STOP_UNTIL)

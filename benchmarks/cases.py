@@ -1,0 +1,185 @@
+"""What is measured: one scenario per row of the table of goals, and the goals.
+
+All cases share one fabric: 400 Gbit/s links that take 1 us, switches of 64 MB without latency of their
+own, ECN, PFC and DCQCN on with the defaults of `fabric.spec`, data frames of 4096 bytes payload, an ACK
+for every one of them unless the name says otherwise. What differs is size and traffic: a permutation
+congests where flows hash to one uplink, the ring congests nowhere, the incast pauses its senders.
+
+Goals are packet-hops per second of process time on one core (`must` is the promise, `aim` the ambition)
+and bytes of memory per host. `flow_bytes` scales a case: the shape of the traffic stays, messages become
+shorter. The size at 8,192 hosts is smaller than the others' so that a run stays below two seconds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from fabric.spec import (
+    FatTree,
+    Flow,
+    Flows,
+    Incast,
+    LeafSpine,
+    Link,
+    Permutation,
+    Scenario,
+    Switch,
+    Topology,
+    Traffic,
+    Transport,
+    host_count,
+)
+from fabric.units import Size
+
+__all__ = ["CASES", "IDLE_GOAL_BYTES", "LOADED_GOAL_BYTES", "Case", "case_named"]
+
+LOADED_GOAL_BYTES = Size("16KB")
+"""Memory per host under load."""
+IDLE_GOAL_BYTES = Size("1KB")
+"""Memory per host of a fabric in which next to nothing happens."""
+
+SMALLER = 10
+"""A case under an instrument that is some fifty times slower has messages this many times smaller."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One row of the table.
+
+    Attributes
+    ----------
+    name : str
+        As on the command line.
+    topology : Topology
+    traffic : callable
+        The traffic for a message size.
+    flow_bytes : Size
+        Message size of the case as it is measured.
+    must, aim : float or None
+        Packet-hops per second; None where there is no goal.
+    transport : Transport
+    """
+
+    name: str
+    topology: Topology
+    traffic: Callable[[Size], Traffic]
+    flow_bytes: Size
+    must: float | None = None
+    aim: float | None = None
+    transport: Transport = Transport()
+
+    @property
+    def hosts(self) -> int:
+        """Number of hosts."""
+        count = host_count(self.topology)
+        assert count is not None
+        return count
+
+    def scenario(self, *, flow_bytes: Size | None = None) -> Scenario:
+        """Return the scenario, with messages of another size if one is given."""
+        return self._with(self.traffic(self.flow_bytes if flow_bytes is None else flow_bytes))
+
+    def idle_scenario(self) -> Scenario:
+        """Return the same fabric with one message of one frame, from the first host to the last."""
+        flow = Flow(source=0, destination=self.hosts - 1, size=self.transport.payload)
+        return self._with(Flows(flows=(flow,)))
+
+    def smaller_flow_bytes(self) -> Size:
+        """Return the message size for slow instruments."""
+        return Size(self.flow_bytes // SMALLER)
+
+    def _with(self, traffic: Traffic) -> Scenario:
+        return Scenario(
+            name=self.name,
+            topology=self.topology,
+            switch=SWITCH,
+            transport=self.transport,
+            traffic=(traffic,),
+        )
+
+
+LINK = Link(rate="400Gbps", delay="1us")
+SWITCH = Switch(latency="0ns")
+LEAF_SPINE_128 = LeafSpine(leaves=8, spines=8, hosts_per_leaf=16, host_link=LINK, fabric_link=LINK)
+LEAF_SPINE_1024 = LeafSpine(leaves=32, spines=32, hosts_per_leaf=32, host_link=LINK, fabric_link=LINK)
+FAT_TREE_8192 = FatTree(k=32, link=LINK)
+
+
+def _permutation(size: Size) -> Permutation:
+    return Permutation(size=size)
+
+
+def _ring(size: Size) -> Flows:
+    """Every host of the 1,024 to the next: 31 of 32 flows stay below their leaf."""
+    hosts = range(1024)
+    return Flows(flows=tuple(Flow(source=h, destination=(h + 1) % len(hosts), size=size) for h in hosts))
+
+
+def _incast(size: Size) -> Incast:
+    return Incast(receivers=8, senders=64, size=size)
+
+
+CASES: tuple[Case, ...] = (
+    Case(
+        name="permutation-128",
+        topology=LEAF_SPINE_128,
+        traffic=_permutation,
+        flow_bytes=Size("2MB"),
+        must=20e6,
+        aim=35e6,
+    ),
+    Case(
+        name="permutation-1024",
+        topology=LEAF_SPINE_1024,
+        traffic=_permutation,
+        flow_bytes=Size("2MB"),
+        must=15e6,
+        aim=25e6,
+    ),
+    Case(
+        name="permutation-1024-ack16",
+        topology=LEAF_SPINE_1024,
+        traffic=_permutation,
+        flow_bytes=Size("2MB"),
+        transport=Transport(ack_every=16),
+    ),
+    Case(
+        name="ring-1024",
+        topology=LEAF_SPINE_1024,
+        traffic=_ring,
+        flow_bytes=Size("2MB"),
+        must=30e6,
+        aim=50e6,
+    ),
+    Case(
+        name="incast-1024",
+        topology=LEAF_SPINE_1024,
+        traffic=_incast,
+        flow_bytes=Size("2MB"),
+        must=12e6,
+        aim=20e6,
+    ),
+    Case(
+        name="permutation-8192",
+        topology=FAT_TREE_8192,
+        traffic=_permutation,
+        flow_bytes=Size("500KB"),
+        must=8e6,
+        aim=18e6,
+    ),
+)
+
+
+def case_named(name: str) -> Case:
+    """Return the case called `name`.
+
+    Raises
+    ------
+    ValueError
+        If there is none; the message lists all.
+    """
+    for case in CASES:
+        if case.name == name:
+            return case
+    raise ValueError(f"no case is called {name!r}; there are " + ", ".join(case.name for case in CASES))

@@ -1,0 +1,26 @@
+"""Types of the compiled module."""
+
+from typing import Any, Literal, Self
+
+import numpy as np
+import numpy.typing as npt
+from typing_extensions import disjoint_base
+
+from fabric.lowered import Lowered
+
+@disjoint_base
+class Engine:
+    def __new__(cls, lowered: Lowered) -> Self: ...
+    def run(
+        self, until_ps: int | None = None, max_hops: int | None = None
+    ) -> Literal["FINISHED", "STALLED", "UNTIL", "BUDGET"]: ...
+    @property
+    def now_ps(self) -> int: ...
+    @property
+    def hops(self) -> int: ...
+    @property
+    def delivered_flows(self) -> int: ...
+    @property
+    def completed_flows(self) -> int: ...
+    def columns(self) -> dict[str, Any]: ...
+    def rows(self, stream: str) -> npt.NDArray[np.void]: ...
