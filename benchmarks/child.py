@@ -25,9 +25,7 @@ class ChildError(RuntimeError):
     """A measuring process failed."""
 
 
-def measure_command(
-    kind: str, *, case: str, repeat: int = 1, flow_bytes: Size | None = None
-) -> list[str]:
+def measure_command(kind: str, *, case: str, repeat: int = 1, flow_bytes: Size | None = None) -> list[str]:
     """Return the command line that measures a case (`benchmarks.measure`)."""
     command = [sys.executable, "-m", "benchmarks.measure", kind, case, f"--repeat={repeat}"]
     return command if flow_bytes is None else [*command, f"--flow-bytes={int(flow_bytes)}"]
@@ -55,9 +53,7 @@ def run_process(command: Sequence[str]) -> str:
     return done.stdout
 
 
-def run_measure(
-    kind: str, *, case: str, repeat: int = 1, flow_bytes: Size | None = None
-) -> dict[str, Any]:
+def run_measure(kind: str, *, case: str, repeat: int = 1, flow_bytes: Size | None = None) -> dict[str, Any]:
     """Measure a case in a fresh process: the fields of `Speed` or `Memory`."""
     printed = run_process(measure_command(kind, case=case, repeat=repeat, flow_bytes=flow_bytes))
     seen: dict[str, Any] = json.loads(printed)

@@ -146,7 +146,7 @@ def _growth(before: int | None, after: int | None) -> int | None:
 
 def _touch_code() -> None:
     """Run a few frames, so that what Python and libraries allocate once is there before a reading."""
-    tiny = Scenario(topology=SingleSwitch(hosts=2), traffic=(Permutation(size="64KB"),))
+    tiny = Scenario(topology=SingleSwitch(hosts=2), traffic=(Permutation(size=Size("64KB")),))
     engine = Engine(lower(tiny))
     engine.run()
     engine.columns()

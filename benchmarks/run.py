@@ -46,9 +46,7 @@ class Row:
     loaded: Memory | None
 
 
-def measure_case(
-    case: Case, *, repeat: int, memory: bool = True, flow_bytes: Size | None = None
-) -> Row:
+def measure_case(case: Case, *, repeat: int, memory: bool = True, flow_bytes: Size | None = None) -> Row:
     """Measure a case in fresh processes."""
     speed = run_measure("speed", case=case.name, repeat=repeat, flow_bytes=flow_bytes)
     if not memory:
@@ -94,8 +92,6 @@ def _memory_cells(row: Row) -> list[str]:
     assert row.loaded is not None
     hosts = row.loaded.hosts
     idle, loaded = _per_host(row.idle.peak, hosts), _per_host(row.loaded.peak, hosts)
-    known = idle is not None and loaded is not None
-    met = known and idle <= IDLE_GOAL_BYTES and loaded <= LOADED_GOAL_BYTES
     return [
         row.case.name,
         f"{hosts:,}",
@@ -104,8 +100,14 @@ def _memory_cells(row: Row) -> list[str]:
         f"{IDLE_GOAL_BYTES:,d}",
         "-" if loaded is None else f"{loaded:,.0f}",
         f"{LOADED_GOAL_BYTES:,d}",
-        "-" if not known else "yes" if met else "no",
+        _memory_verdict(idle, loaded),
     ]
+
+
+def _memory_verdict(idle: float | None, loaded: float | None) -> str:
+    if idle is None or loaded is None:
+        return "-"
+    return "yes" if idle <= IDLE_GOAL_BYTES and loaded <= LOADED_GOAL_BYTES else "no"
 
 
 def _per_host(size_bytes: int | None, hosts: int) -> float | None:
@@ -161,9 +163,7 @@ def main(argv: Sequence[str] | None = None, *, write: Callable[[str], object] = 
     cases = [case_named(name) for name in chosen.case] if chosen.case else list(CASES)
     write(machine_line() + "\n")
     rows = [
-        measure_case(
-            case, repeat=chosen.repeat, memory=not chosen.no_memory, flow_bytes=chosen.flow_bytes
-        )
+        measure_case(case, repeat=chosen.repeat, memory=not chosen.no_memory, flow_bytes=chosen.flow_bytes)
         for case in cases
     ]
     write(speed_table(rows, markdown=chosen.markdown))

@@ -10,9 +10,7 @@ from collections.abc import Sequence
 __all__ = ["table_text"]
 
 
-def table_text(
-    header: Sequence[str], rows: Sequence[Sequence[str]], *, markdown: bool = False
-) -> str:
+def table_text(header: Sequence[str], rows: Sequence[Sequence[str]], *, markdown: bool = False) -> str:
     """Return a table as lines of text.
 
     Examples

@@ -11,13 +11,13 @@ from libc.string cimport memcpy, memset
 
 from fabric.engine.build cimport allocate, free_world, place_nodes
 from fabric.engine.node cimport HOST, Node
-from fabric.engine.port cimport RECORD_CHOSEN_FLOWS, Port
-from fabric.engine.profile cimport ClassProfile, Scheduler, TransportProfile
+from fabric.engine.port cimport ODD_RECORDED, ODD_TIMING, RECORD_CHOSEN_FLOWS, Port
+from fabric.engine.profile cimport SHARED_LEVEL, ClassProfile, Scheduler, TransportProfile
 from fabric.engine.recorder cimport FLOW_RECORD_PACKETS, append_pending_rows
 from fabric.engine.rng cimport mix64
-from fabric.engine.scheduler cimport shared_level
+from fabric.engine.scheduler cimport shared_level, top_level
 from fabric.engine.sender cimport schedule_start
-from fabric.engine.types cimport i64, u8, u16, u32, u64
+from fabric.engine.types cimport i64, trailing_zeros, u8, u16, u32, u64
 from fabric.engine.window cimport run_windows
 from fabric.engine.world cimport (
     ERROR_INVARIANT,
@@ -34,7 +34,7 @@ from fabric.errors import SimulationError as _SimulationError
 
 cdef extern from *:
     """
-    #define FABRIC_MAX_WINDOW_PS ((int64_t)1 << 31)
+    #define FABRIC_MAX_WINDOW_PS ((int64_t)1 << 20)
     """
     const i64 MAX_WINDOW_PS "FABRIC_MAX_WINDOW_PS"
 
@@ -139,9 +139,10 @@ cdef class Engine:
 
     cdef _take_arrays(self):
         cdef World* w = self.w
-        w.profiles = <ClassProfile*>self._keep("profiles", _layout.PROFILE)
+        w.profiles = self._profiles()
         w.schedulers = self._schedulers()
         w.transports = <TransportProfile*>self._keep("transports", _layout.TRANSPORT)
+        w.port_peer = <const u32*>self._keep("port_peer", _np.uint32)
         w.port_node = <const u32*>self._keep("port_node", _np.uint32)
         w.port_rate_bps = <const i64*>self._keep("port_rate_bps", _np.int64)
         w.port_loss = <const double*>self._keep("port_loss", _np.float64)
@@ -170,12 +171,20 @@ cdef class Engine:
         w.flow_delivered_ps = <i64*>self._result("flow_delivered_ps", w.n_flows, _np.int64, -1)
         w.flow_completed_ps = <i64*>self._result("flow_completed_ps", w.n_flows, _np.int64, -1)
 
+    cdef ClassProfile* _profiles(self) except? NULL:
+        """The class profiles; where nothing is marked no depth is above Kmin."""
+        table = _np.array(self.lowered.profiles, dtype=_layout.PROFILE, copy=True)
+        table["ecn_kmin_bytes"][table["ecn_mode"] == 0] = _np.iinfo(_np.int64).max
+        self.arrays["profiles"] = table
+        return <ClassProfile*>pointer(table)
+
     cdef Scheduler* _schedulers(self) except? NULL:
         """The schedulers, with what the engine derives from them."""
         table = _np.zeros((len(self.lowered.schedulers), sizeof(Scheduler)), dtype=_np.uint8)
         self.arrays["schedulers"] = table
         cdef Scheduler* rows = <Scheduler*>pointer(table)
-        cdef int level, c
+        cdef int level, c, candidates
+        cdef u8 mask
         for i, row in enumerate(self.lowered.schedulers):
             rows[i].n_levels = row["n_levels"]
             for level in range(8):
@@ -184,6 +193,9 @@ cdef class Engine:
                     rows[i].shared_classes |= rows[i].level_mask[level]
             for c in range(8):
                 rows[i].quantum[c] = row["quantum"][c]
+            for candidates in range(1, 1 << self.w.n_classes):
+                mask = rows[i].level_mask[top_level(&rows[i], candidates)]
+                rows[i].first[candidates] = SHARED_LEVEL if shared_level(mask) else <u8>trailing_zeros(mask)
         return rows
 
     cdef _fill_nodes(self):
@@ -221,7 +233,6 @@ cdef class Engine:
         cdef Port* p
         cdef u32 port, c
         cdef u64 rate
-        cdef const u32* peer = <const u32*>self._keep("port_peer", _np.uint32)
         cdef const i64* delay_ps = <const i64*>self._keep("port_delay_ps", _np.int64)
         cdef const u16* gap_bytes = <const u16*>self._keep("port_gap_bytes", _np.uint16)
         cdef const u16* cut_bytes = <const u16*>self._keep("port_cut_bytes", _np.uint16)
@@ -231,13 +242,13 @@ cdef class Engine:
         for port in range(w.n_ports):
             p = &w.ports[port]
             rate = <u64>w.port_rate_bps[port]
-            p.peer = peer[port]
             p.delay_ps = delay_ps[port]
             p.gap_bytes = gap_bytes[port]
             p.cut_bytes = cut_bytes[port]
             p.record = record[port] | chosen
             if <u64>8000000000000 % rate == 0 and <u64>8000000000000 // rate < <u64>0xFFFFFFFF:
                 p.ps_per_byte = <u32>(<u64>8000000000000 // rate)
+            p.odd = (ODD_TIMING if p.cut_bytes or not p.ps_per_byte else 0) | (ODD_RECORDED if p.record else 0)
             for c in range(w.n_classes):
                 w.ingress[port * w.n_classes + c].profile = profile[port * w.n_classes + c]
             w.port_lossy[port] = w.port_loss[port] > 0.0 or w.port_ber_rate[port] > 0.0

@@ -35,6 +35,9 @@ __all__ = ["main"]
 
 DONE, REFUSED, INTERRUPTED = 0, 2, 130
 
+FEW_SIZES = 6
+"""Different sizes of flows up to which completion times say more than slowdown by size."""
+
 IMAGE_FORMATS = ("png", "pdf", "svg")
 
 
@@ -185,14 +188,15 @@ def _name_of(scenario: Scenario, path: str) -> str:
 
 
 def _pictures(result: Result) -> tuple[dict[str, bytes], list[str]]:
-    """Return the picture of a run by its name: queues if they were recorded, else completion times."""
+    """Return the picture of a run by its name: queues if they were recorded, else what flows took."""
     from fabric.plot import to_image
 
     notes = []
     kind = "queues"
     if "queue" not in result.recorded:
-        kind = "fct"
-        notes.append("no queue depths were recorded (record.queues): the picture shows completion times")
+        many_sizes = len(set(result.flows["size_bytes"].tolist())) > FEW_SIZES
+        kind, shown = ("slowdown", "slowdown by size") if many_sizes else ("fct", "completion times")
+        notes.append(f"no queue depths were recorded (record.queues): the picture shows {shown}")
     try:
         return {f"{kind}.png": to_image(_draw(result, kind))}, notes
     except FabricError as error:

@@ -68,9 +68,11 @@ MOST_HOPS = 2_000
 ROOMY_BUFFER_BYTES = 10**12 - 1
 MOST_POOL_FRAMES = 400
 GRAPH_HOSTS_PER_SWITCH = 2
+MANY_PORTS = 67
+"""Of a switch: more than a machine word has bits."""
 
 RATES = ("400Gbps", "100Gbps", "900Gbps", "1.6Tbps", "7Gbps", "33333333333bps")
-DELAYS = ("500ns", "1us", "1ns", "333337ps", "2us")
+DELAYS = ("500ns", "1us", "1ns", "333337ps", "2us", "20us")
 LATENCIES = ("0ns", "500ns", "123456ps")
 RESPONSES = ("0ns", "150ns", "1ps", "2us")
 LOSSES = ((0.0, 0.0), (0.0, 0.0), (0.0, 0.0), (0.0, 0.0), (0.003, 1e-7), (0.02, 0.0), (0.0, 1e-6))
@@ -100,7 +102,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         traffic=_traffic(draw, topology, names, transport),
         run=Run(
             seed=draw(st.integers(0, 2**63 - 1)),
-            until=draw(st.none() | st.none() | st.integers(1_000_000, 200_000_000)),
+            until=draw(st.none() | st.none() | st.integers(8_000_000, 200_000_000)),
             fingerprint=draw(st.integers(0, 9)) < 9,
         ),
         record=draw(_records(frame_bytes)),
@@ -155,7 +157,7 @@ def _overrides(draw: st.DrawFn, alike: bool, match: str) -> tuple[LinkOverride, 
 @st.composite
 def _single_switch(draw: st.DrawFn, alike: bool) -> SingleSwitch:
     return SingleSwitch(
-        hosts=draw(st.integers(2, 9)),
+        hosts=draw(st.integers(2, 9)) if draw(st.integers(0, 19)) else MANY_PORTS,
         ports_per_host=_pick(draw, (1, 1, 2)),
         overrides=_overrides(draw, alike, "host0-switch0"),
         **_some_links(draw, alike, "link"),
@@ -328,7 +330,7 @@ def transports(draw: st.DrawFn, class_names: Sequence[str]) -> Transport:
         control_class=_pick(draw, class_names),
         ack_every=ack_every,
         reliability=GoBackN(
-            rto=_pick(draw, ("60us", "20us", "200us", "4ms", None)),
+            rto=_pick(draw, ("60us", "20us", "200us", "5us", "4ms", None)),
             nack=_pick(draw, (True, True, True, False)),
             nack_on_rewind=draw(st.booleans()),
             nack_interval=_pick(draw, (None, None, "3us", "1ns")),
@@ -338,14 +340,16 @@ def transports(draw: st.DrawFn, class_names: Sequence[str]) -> Transport:
 
 
 def _congestion(window_bytes: int) -> st.SearchStrategy[Congestion]:
-    return st.one_of(
-        st.just(NoCongestionControl()),
-        st.just(FixedWindow(window=window_bytes)),
-        _dcqcn("vendor", window_bytes),
-        _dcqcn("paper", window_bytes),
-        _dcqcn("vendor", window_bytes),
-        st.builds(Dcqcn, preset=st.sampled_from(("connectx_scaled", "hpcc", "paper_2015", "simai"))),
-    )
+    presets = st.sampled_from(("connectx_scaled", "hpcc", "paper_2015", "simai"))
+    vendor, paper = _dcqcn("vendor", window_bytes), _dcqcn("paper", window_bytes)
+    return st.sampled_from(
+        (
+            st.just(NoCongestionControl()),
+            st.just(FixedWindow(window=window_bytes)),
+            *(vendor, vendor, vendor, paper, paper),
+            st.builds(Dcqcn, preset=presets),
+        )
+    ).flatmap(lambda chosen: chosen)
 
 
 def _dcqcn(form: str, window_bytes: int) -> st.SearchStrategy[Dcqcn]:

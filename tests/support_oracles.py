@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import networkx
@@ -164,7 +165,7 @@ def graph(
 def chain(hops: int, default: Link) -> tuple[GraphFile, Network]:
     """Two hosts with `hops` cables between them; one hop is a cable from host to host."""
     nodes = ["h0", *(f"s{number}" for number in range(hops - 1)), "h1"]
-    return graph(*zip(nodes[:-1], nodes[1:], strict=True), default=default)
+    return graph(*pairwise(nodes), default=default)
 
 
 def message(size: int, source: str | int = "h0", destination: str | int = "h1", **fields: Any) -> Flow:

@@ -31,14 +31,16 @@ FRAME_BYTES = 4160
 SERVICE_PS = 83_200
 """At 400 Gbit/s."""
 PAYLOAD = 4096
+NEVER = "10GB"
+"""A threshold that is not reached."""
 
 
 def incast(
-    senders: int, frames: int, *, xoff: str | None = None, arbiter: str = "fifo", record: Record | None = None
+    senders: int, frames: int, *, xoff: str = NEVER, arbiter: str = "fifo", record: Record | None = None
 ) -> Outcome:
     scenario = Scenario(
         topology=SingleSwitch(hosts=senders + 1, link=link("400Gbps", "1us")),
-        switch=lossless_switch(arbiter=arbiter) if xoff is None else lossless_switch(xoff, arbiter=arbiter),
+        switch=lossless_switch(xoff, arbiter=arbiter),
         transport=transport(PAYLOAD, header=64),
         traffic=(Incast(receivers=("host0",), senders=senders, size=frames * PAYLOAD),),
         record=record or Record(),
@@ -81,16 +83,16 @@ class TestUnequalFlows:
     SIZES = (1, 3, 10, 40, 100, 250)
     """Frames of each sender."""
 
-    @pytest.mark.parametrize("xoff", [None, "100KB"])
+    @pytest.mark.parametrize("xoff", [NEVER, "100KB"])
     @pytest.mark.parametrize("arbiter", ["fifo", "round_robin"])
-    def test_prefix_rule(self, xoff: str | None, arbiter: str) -> None:
+    def test_prefix_rule(self, xoff: str, arbiter: str) -> None:
         """No order of service completes k flows before the k smallest can have left."""
         flows: list[Flow] = [
             message(frames * PAYLOAD, sender, 0) for sender, frames in enumerate(self.SIZES, start=1)
         ]
         scenario = Scenario(
             topology=SingleSwitch(hosts=len(flows) + 1, link=link("400Gbps", "1us")),
-            switch=lossless_switch(arbiter=arbiter) if xoff is None else lossless_switch(xoff, arbiter=arbiter),
+            switch=lossless_switch(xoff, arbiter=arbiter),
             transport=transport(PAYLOAD, header=64),
             traffic=messages(*flows),
         )
@@ -105,7 +107,10 @@ class TestUnequalFlows:
 @pytest.mark.parametrize("arbiter", ["fifo", "round_robin"])
 @pytest.mark.parametrize("senders", [2, 8, 32])
 class TestWithFlowControl:
-    """XOFF of 400 KB, four times what a link holds, RESUME two frames below: every sender gets C/N, the port is never idle."""
+    """XOFF of 400 KB, four times what a link holds, RESUME two frames below.
+
+    Every sender gets C/N, and the port is never idle.
+    """
 
     FRAMES = 10_000
 

@@ -15,14 +15,14 @@ mpl.use("Agg")
 
 import matplotlib.pyplot as plt
 from matplotlib.axes import Axes
-from matplotlib.collections import PolyCollection, QuadMesh
+from matplotlib.collections import QuadMesh
 from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
 from fabric import plot
 from fabric.errors import FabricError
 from fabric.plot.queues import matching_links
-from fabric.plot.steps import envelope, merge_intervals
+from fabric.plot.steps import covered, envelope
 from fabric.plot.style import COLOURS, spaced, spread
 from fabric.result import Category, Result, Table
 from fabric.simulate import run
@@ -52,7 +52,7 @@ CONGESTED = Scenario(
         Permutation(size="30KB"),
     ),
     switch=Switch(buffer="1MB", pfc=Pfc(xoff="20KB"), ecn=Ecn(kmin="20KB", kmax="60KB")),
-    record=Record(queues=QueueRecord(delta=1), pauses=True, rates=("incast", "permutation")),
+    record=Record(queues=QueueRecord(delta=1), pauses=True, marks=True, rates=("incast", "permutation")),
 )
 
 Drawing = Callable[..., Axes]
@@ -91,6 +91,20 @@ def heading(ax: Axes) -> str:
 
 def everything(ax: Axes) -> str:
     return "\n".join(text.get_text() for text in texts_of(ax))
+
+
+def strips_below(ax: Axes) -> dict[str, Axes]:
+    return {heading(one): one for one in ax.figure.axes if one is not ax}
+
+
+def area(strip: Axes) -> float:
+    """Return the area of the stack that a strip shows."""
+    total = 0.0
+    for layer in strip.collections:
+        (path,) = layer.get_paths()
+        x, y = path.vertices[:, 0], path.vertices[:, 1]
+        total += abs(float(np.dot(x[:-1], y[1:]) - np.dot(x[1:], y[:-1]))) / 2
+    return total
 
 
 class TestEveryPicture:
@@ -136,13 +150,42 @@ class TestQueues:
         assert drawn == pytest.approx(peaks.tolist())
         assert ax.get_ylim()[1] * unit > max(drawn)
 
-    def test_thresholds_and_pauses_are_shown(self, congested: Result) -> None:
+    def test_thresholds_are_shown(self, congested: Result) -> None:
         ax = plot.queues(congested)
         assert "ECN kmin\n20 KB" in everything(ax)
         assert "ECN kmax\n60 KB" in everything(ax)
-        assert "grey ground: some port is paused" in everything(ax)
-        ground = next(part for part in ax.collections if isinstance(part, PolyCollection))
-        assert len(ground.get_paths()) >= 1
+
+    def test_what_was_recorded_stands_in_strips_below(self, congested: Result) -> None:
+        strips = strips_below(plot.queues(congested))
+        assert list(strips) == [
+            "Ports paused by PFC",
+            "Frames marked by ECN, per µs",
+            f"Rate allowed by congestion control, mean of {len(congested.flows)} flows (Gbit/s)",
+        ]
+        unit_ps = 1e6
+        pauses = congested.pauses
+        paused_ps = float((pauses["end_ps"] - pauses["begin_ps"]).sum())
+        assert area(strips["Ports paused by PFC"]) * unit_ps == pytest.approx(paused_ps)
+        assert area(strips["Frames marked by ECN, per µs"]) == pytest.approx(len(congested.marks))
+
+    def test_a_strip_is_labelled_where_nothing_else_is(self, congested: Result) -> None:
+        ax = plot.queues(congested)
+        assert ax.get_xlabel() == ""
+        labels = [one.get_xlabel() for one in strips_below(ax).values()]
+        assert labels == ["", "", "Time (µs)"]
+        for strip in strips_below(ax).values():
+            assert overlapping(strip) == []
+            assert strip.get_xlim() == ax.get_xlim()
+
+    def test_what_did_not_happen_has_no_strip(self, congested: Result) -> None:
+        nothing = {name: congested.tables[name][:0] for name in ("pauses", "marks", "rates")}
+        ax = plot.queues(dataclasses.replace(congested, tables={**congested.tables, **nothing}))
+        assert strips_below(ax) == {}
+        assert ax.get_xlabel() == "Time (µs)"
+
+    def test_axes_outside_a_grid_hold_the_queues_alone(self, congested: Result) -> None:
+        ax = plt.figure().add_axes((0.1, 0.1, 0.6, 0.7))
+        assert strips_below(plot.queues(congested, ax=ax)) == {}
 
     def test_far_thresholds_are_named_instead_of_drawn(self, congested: Result) -> None:
         columns = {name: congested.classes.raw(name) for name in congested.classes.columns}
@@ -330,13 +373,11 @@ class TestParts:
         x, y = envelope(np.array([], np.int64), np.array([], np.int64), end_ps=5)
         assert (x.tolist(), y.tolist()) == ([0, 5], [0, 0])
 
-    def test_intervals_are_merged(self) -> None:
-        begin, end = np.array([0, 10, 12, 30]), np.array([5, 15, 13, 40])
-        merged = merge_intervals(begin, end)
-        assert [part.tolist() for part in merged] == [[0, 10, 30], [5, 15, 40]]
-        joined = merge_intervals(begin, end, gap_ps=6)
-        assert [part.tolist() for part in joined] == [[0, 30], [15, 40]]
-        assert len(merge_intervals(begin[:0], end[:0])[0]) == 0
+    def test_intervals_cover_each_stretch_in_part(self) -> None:
+        begin, stop = np.array([0, 5, 30]), np.array([10, 10, 40])
+        edges = np.array([0, 10, 20, 35, 40])
+        assert covered(begin, stop, edges_ps=edges).tolist() == pytest.approx([1.5, 0, 1 / 3, 1])
+        assert covered(begin[:0], stop[:0], edges_ps=edges).tolist() == [0, 0, 0, 0]
 
     def test_labels_are_spread_and_keep_their_order(self) -> None:
         heights = spread([0.9, 0.91, 0.1, 0.905], gap=0.1)

@@ -32,6 +32,7 @@ from fabric.spec import (
     Incast,
     LeafSpine,
     NoCongestionControl,
+    Permutation,
     Pfc,
     QueueRecord,
     Record,
@@ -397,6 +398,7 @@ class TestSummary:
         assert summary["drops"]["pool full"] == 0
         lengths = incast.pauses["end_ps"] - incast.pauses["begin_ps"]
         assert summary["pauses"]["paused_ps"] == int(lengths.sum())
+        assert sum(summary["pauses"]["paused_by_tier"].values()) == summary["pauses"]["paused_ports"]
         assert json.loads(json.dumps(summary.to_dict(), allow_nan=False)) == summary.to_dict()
 
     def test_the_slowest_come_first_and_the_undelivered_before_them(self) -> None:
@@ -408,6 +410,30 @@ class TestSummary:
         assert [flow["name"] for flow in result.summary["slowest_flows"]] == ["flows#1", "first"]
         assert result.summary["slowest_flows"][0]["slowdown"] is None
         assert result.stopped == "nothing is left to happen, 1 of 2 flows not delivered"
+
+    def test_every_pattern_has_completion_times(self) -> None:
+        scenario = Scenario(
+            topology=SingleSwitch(hosts=6),
+            traffic=(Incast(senders=2, size="4KB", victims=1), Permutation(size="64KB")),
+        )
+        result = run(scenario, engine="reference", progress=False)
+        patterns = result.summary["patterns"]
+        assert {name: part["flows"] for name, part in patterns.items()} == {
+            "incast": 2,
+            "incast-victims": 1,
+            "permutation": 6,
+        }
+        for name, part in patterns.items():
+            own = result.flows.where(pattern=name)
+            assert part["fct_ps"]["max"] == own["fct_ps"].max()
+            assert any(line.split()[:2] == [name, str(len(own))] for line in str(result).split("\n"))
+
+    def test_long_texts_are_broken_into_lines(self, incast: Result) -> None:
+        words = "a question of many words " * 20
+        origin = dataclasses.replace(incast.provenance, question=words, expect=words)
+        text = str(dataclasses.replace(incast, provenance=origin))
+        assert max(map(len, text.split("\n"))) <= 120
+        assert " ".join(text.split()).count(words.strip()) == 2
 
     def test_prints_a_table_that_names_things(self, incast: Result) -> None:
         text = str(incast)

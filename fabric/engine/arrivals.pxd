@@ -1,48 +1,64 @@
 # The arrivals of one node in one window, in canonical order.
 #
 # Each ingress link is a FIFO, so what arrives before the window's end is a prefix of its ring. The
-# frames stay where they are; small integer keys (offset in the window, local port) are sorted, by
-# buckets of time and then by insertion. Ports that tie at one instant are put in the order of a keyed
-# hash of that instant.
+# frames stay where they are; 32-bit keys (offset in the window, local port) are sorted, by buckets of
+# time and then by insertion. Ports that tie at one instant are put in the order of a keyed hash of that
+# instant when their turn comes. The key's width bounds a window to 2^20 ps and a node to 4,096 ports.
 
-from libc.stdlib cimport free, malloc, realloc
-from libc.string cimport memcpy, memset
+from libc.stdlib cimport realloc
+from libc.string cimport memset
 
 from fabric.engine.node cimport Node, Wake
-from fabric.engine.port cimport Port
 from fabric.engine.ring cimport Ring, ring_slot
 from fabric.engine.rng cimport tie_break
 from fabric.engine.types cimport NEVER, i64, likely, prefetch, trailing_zeros, u32, u64, unlikely
 from fabric.engine.world cimport ERROR_MEMORY, ArrivalKeys, World, check
 
 cdef enum:
+    PORT_BITS = 12
+    OFFSET_BITS = 20
     SMALL_SORT = 24
+    BUCKET_BITS = 8
     N_BUCKETS = 256
     PREFETCH_FRAMES = 12        # of each link: what a window holds at full load
 
 
+cdef inline u32 key_port(u32 key) noexcept nogil:
+    return key & ((1 << PORT_BITS) - 1)
+
+
+cdef inline bint same_instant(u32 a, u32 b) noexcept nogil:
+    return (a ^ b) >> PORT_BITS == 0
+
+
 cdef inline bint reserve_keys(World* w, u64 count) noexcept nogil:
+    """Room for `count` keys and the one that ends them."""
     cdef ArrivalKeys* a = &w.arrivals
     cdef u64 capacity = a.capacity if a.capacity else 1024
-    cdef u64* keys
-    if count <= a.capacity:
+    cdef void* grown
+    if count < a.capacity:
         return True
-    while capacity < count:
+    while capacity <= count:
         capacity *= 2
-    keys = <u64*>realloc(a.keys, capacity * sizeof(u64))
-    if keys == NULL:
+    grown = realloc(a.keys, capacity * sizeof(u32))
+    if grown == NULL:
         return False
-    a.keys = keys
-    keys = <u64*>realloc(a.sorted, capacity * sizeof(u64))
-    if keys == NULL:
+    a.keys = <u32*>grown
+    grown = realloc(a.sorted, capacity * sizeof(u32))
+    if grown == NULL:
         return False
-    a.sorted = keys
+    a.sorted = <u32*>grown
+    grown = realloc(a.ties, capacity * sizeof(u64))
+    if grown == NULL:
+        return False
+    a.ties = <u64*>grown
     a.capacity = capacity
     return True
 
 
-cdef inline void insertion_sort(u64* keys, u64 count) noexcept nogil:
-    cdef u64 i, j, key
+cdef inline void insertion_sort(u32* keys, u64 count) noexcept nogil:
+    cdef u64 i, j
+    cdef u32 key
     for i in range(1, count):
         key = keys[i]
         j = i
@@ -52,45 +68,46 @@ cdef inline void insertion_sort(u64* keys, u64 count) noexcept nogil:
         keys[j] = key
 
 
-cdef inline void sort_keys(World* w, u64 count, i64 window_ps) noexcept nogil:
-    """Sorts keys whose upper half is an offset below `window_ps`."""
+cdef inline void sort_keys(World* w, u64 count) noexcept nogil:
+    """Sorts the keys: one pass of counting by the upper bits of the offset, then insertion."""
     cdef u32 starts[257]
-    cdef u64* keys = w.arrivals.keys
-    cdef u64* placed = w.arrivals.sorted
-    cdef u32 shift = 32, i, bucket
+    cdef u32* keys = w.arrivals.keys
+    cdef u32* placed = w.arrivals.sorted
+    cdef u32 shift = PORT_BITS + OFFSET_BITS - BUCKET_BITS
+    cdef u32 i, bucket
     cdef u64 k
     if count > SMALL_SORT:
-        while (<u64>window_ps >> (shift - 32)) >= N_BUCKETS:
-            shift += 1
         memset(starts, 0, sizeof(starts))
         for k in range(count):
             starts[(keys[k] >> shift) + 1] += 1
         for i in range(1, <u32>N_BUCKETS):
             starts[i] += starts[i - 1]
         for k in range(count):
-            bucket = <u32>(keys[k] >> shift)
+            bucket = keys[k] >> shift
             placed[starts[bucket]] = keys[k]
             starts[bucket] += 1
-        memcpy(keys, placed, count * sizeof(u64))
-    insertion_sort(keys, count)
+        w.arrivals.keys = placed
+        w.arrivals.sorted = keys
+    insertion_sort(w.arrivals.keys, count)
 
 
-cdef inline void break_ties(u64* keys, u64 count, u64 tie_key, i64 window_start_ps) noexcept nogil:
-    """Reorders runs of one instant by (tie, port); `count` keys are sorted by (offset, port)."""
-    cdef u64 i = 0, end, k, offset
-    cdef u32 local
-    while i + 1 < count:
-        offset = keys[i] >> 32
-        if likely(keys[i + 1] >> 32 != offset):
-            i += 1
-            continue
-        end = i
-        while end < count and keys[end] >> 32 == offset:
-            local = <u32>(keys[end] & 0xFFFF)
-            keys[end] |= tie_break(tie_key, window_start_ps + <i64>offset, local) << 16
-            end += 1
-        insertion_sort(keys + i, end - i)
+cdef inline u64 break_ties(World* w, const Node* n, u64 first, i64 time_ps) noexcept nogil:
+    """Puts the run of one instant that begins at key `first` in order of (tie, port); returns its end."""
+    cdef u32* keys = w.arrivals.keys
+    cdef u64* ties = w.arrivals.ties
+    cdef u64 end = first, i, j, tie
+    cdef u32 offset = keys[first] & ~<u32>((1 << PORT_BITS) - 1)
+    while same_instant(keys[first], keys[end]):
+        tie = (tie_break(n.tie_key, time_ps, key_port(keys[end])) << 16) | key_port(keys[end])
         i = end
+        while i > first and ties[i - 1] > tie:
+            ties[i] = ties[i - 1]
+            i -= 1
+        ties[i] = tie
+        end += 1
+    for j in range(first, end):
+        keys[j] = offset | <u32>(ties[j] & 0xFFFF)
+    return end
 
 
 cdef inline void prefetch_links(World* w, const Node* n) noexcept nogil:
@@ -103,13 +120,13 @@ cdef inline void prefetch_links(World* w, const Node* n) noexcept nogil:
         while bits:
             local = n.port_base + word * 64 + trailing_zeros(bits)
             bits &= bits - 1
-            prefetch(&w.ports[w.ports[local].peer])
+            prefetch(&w.ports[w.port_peer[local]])
     for word in range(n.n_wakes):
         bits = w.wakes[n.first_wake + word].bits
         while bits:
             local = n.port_base + word * 64 + trailing_zeros(bits)
             bits &= bits - 1
-            ring = &w.ports[w.ports[local].peer].link
+            ring = &w.ports[w.port_peer[local]].link
             for ahead in range(0, <u32>PREFETCH_FRAMES, 2):
                 prefetch(ring_slot(ring, ring.head + ahead))
             ring = &w.ports[local].link
@@ -120,9 +137,9 @@ cdef inline void prefetch_links(World* w, const Node* n) noexcept nogil:
 
 
 cdef inline u64 gather_arrivals(World* w, Node* n, i64 start_ps, i64 end_ps) noexcept nogil:
-    """Fills the sorted keys of what arrives in [start, end); returns how many.
+    """Fills the keys of what arrives in [start, end), sorted but for ties; returns how many.
 
-    The node's wake words are reset to what remains on the links.
+    A key that ties with nothing ends them. The node's wake words are reset to what remains on the links.
     """
     cdef u64 count = 0, bits, word_bits
     cdef u32 word, local, head, tail
@@ -139,10 +156,10 @@ cdef inline u64 gather_arrivals(World* w, Node* n, i64 start_ps, i64 end_ps) noe
             local = word * 64 + trailing_zeros(bits)
             word_bits = bits & (~bits + 1)
             bits ^= word_bits
-            ring = &w.ports[w.ports[n.port_base + local].peer].link
+            ring = &w.ports[w.port_peer[n.port_base + local]].link
             head = ring.head
             tail = ring.tail
-            if unlikely(count + (tail - head) > w.arrivals.capacity) and not reserve_keys(w, count + (tail - head)):
+            if unlikely(count + (tail - head) >= w.arrivals.capacity) and not reserve_keys(w, count + (tail - head)):
                 w.error = ERROR_MEMORY
                 return 0
             while head != tail:
@@ -150,7 +167,7 @@ cdef inline u64 gather_arrivals(World* w, Node* n, i64 start_ps, i64 end_ps) noe
                 if time_ps >= end_ps:
                     break
                 check(w, time_ps >= start_ps)
-                w.arrivals.keys[count] = (<u64>(time_ps - start_ps) << 32) | local
+                w.arrivals.keys[count] = (<u32>(time_ps - start_ps) << PORT_BITS) | local
                 count += 1
                 head += 1
             if head == tail:
@@ -159,6 +176,7 @@ cdef inline u64 gather_arrivals(World* w, Node* n, i64 start_ps, i64 end_ps) noe
                 due_ps = time_ps
         wake.due_ps = due_ps
     if count > 1 and n.n_ports > 1:
-        sort_keys(w, count, end_ps - start_ps)
-        break_ties(w.arrivals.keys, count, n.tie_key, start_ps)
+        sort_keys(w, count)
+    if count:
+        w.arrivals.keys[count] = ~w.arrivals.keys[count - 1]
     return count

@@ -32,17 +32,20 @@ cdef inline i64 pool_share(const ClassProfile* profile, i64 ingress_bytes) noexc
 
 cdef inline bint roomy(
     const Node* n, const ClassProfile* inward, const ClassProfile* outward, const Ingress* ingress,
-    i64 egress_bytes, i64 size_bytes
+    i64 egress_bytes, i64 size_bytes, i64* pool_bytes
 ) noexcept nogil:
-    """Whether a frame is stored in reserve and pool and causes no PAUSE; True is exact even of bounds."""
+    """Whether a frame is stored in reserve and pool and causes no PAUSE; True is exact even of bounds.
+
+    `pool_bytes` becomes what it takes of the pool.
+    """
     cdef i64 share = pool_share(inward, ingress.bytes + size_bytes)
     cdef i64 free_bytes = n.shared_bytes - n.shared_used
-    cdef i64 free_after = free_bytes - (share - pool_share(inward, ingress.bytes))
-    if free_after < 0:
-        return False
+    cdef i64 free_after
+    pool_bytes[0] = share - pool_share(inward, ingress.bytes)
+    free_after = free_bytes - pool_bytes[0]
     if inward.lossless:
-        return share < threshold(inward.alpha_q16, inward.limit_bytes, free_after)
-    return egress_bytes + size_bytes <= threshold(
+        return free_after >= 0 and share < threshold(inward.alpha_q16, inward.limit_bytes, free_after)
+    return free_after >= 0 and egress_bytes + size_bytes <= threshold(
         outward.egress_alpha_q16, outward.egress_limit_bytes, free_bytes
     )
 

@@ -8,6 +8,7 @@ from libc.stdlib cimport calloc, free, malloc
 from fabric.engine.node cimport HOST, SWITCH, Node, Wake
 from fabric.engine.port cimport ClassQueue, Ingress, IngressQueues, PauseStat, Port
 from fabric.engine.queues cimport ingress_queues_free
+from fabric.engine.routing cimport NO_EXIT
 from fabric.engine.ring cimport Ring, ring_free
 from fabric.engine.types cimport NEVER, i64, u8, u16, u32, u64
 from fabric.engine.flow cimport Receiver, Sender
@@ -31,6 +32,7 @@ cdef inline bint allocate(World* w, bint per_ingress, bint watch_queues, bint wa
     w.mac = <Ring*>calloc(w.n_ports + 1, sizeof(Ring))
     w.dwrr_current = <u8*>calloc(8 * <u64>w.n_ports + 8, 1)
     w.port_lossy = <u8*>calloc(w.n_ports + 1, 1)
+    w.host_exit = <u16*>calloc(w.n_hosts + 1, sizeof(u16))
     w.ready = <ReadyHeap*>calloc(<u64>w.n_host_ports * w.n_classes + 1, sizeof(ReadyHeap))
     w.senders = <Sender*>calloc(w.n_flows + 1, sizeof(Sender))
     w.receivers = <Receiver*>calloc(w.n_flows + 1, sizeof(Receiver))
@@ -38,7 +40,7 @@ cdef inline bint allocate(World* w, bint per_ingress, bint watch_queues, bint wa
     w.wake_node = <u32*>calloc(w.n_wakes + 1, sizeof(u32))
     if (
         w.nodes == NULL or w.ports == NULL or w.queues == NULL or w.ingress == NULL or w.pauses == NULL
-        or w.mac == NULL or w.dwrr_current == NULL or w.port_lossy == NULL or w.ready == NULL
+        or w.host_exit == NULL or w.mac == NULL or w.dwrr_current == NULL or w.port_lossy == NULL or w.ready == NULL
         or w.senders == NULL or w.receivers == NULL or w.wakes == NULL or w.wake_node == NULL
     ):
         return False
@@ -70,7 +72,7 @@ cdef inline void place_node(World* w, u32 node, u32* next_wake) noexcept nogil:
         w.wake_node[n.first_wake + k] = node
         w.wakes[n.first_wake + k].due_ps = NEVER
     for k in range(n.n_ports):
-        w.ports[w.ports[n.port_base + k].peer].link.tag = n.first_wake * 64 + k
+        w.ports[w.port_peer[n.port_base + k]].link.tag = n.first_wake * 64 + k
 
 
 cdef inline bint place_nodes(World* w) noexcept nogil:
@@ -85,7 +87,7 @@ cdef inline bint place_nodes(World* w) noexcept nogil:
         if n.kind == HOST:
             continue
         for k in range(n.n_ports):
-            peer_node = w.port_node[w.ports[n.port_base + k].peer]
+            peer_node = w.port_node[w.port_peer[n.port_base + k]]
             if w.nodes[peer_node].kind == HOST and not placed[peer_node]:
                 placed[peer_node] = 1
                 place_node(w, peer_node, &next_wake)
@@ -98,6 +100,11 @@ cdef inline bint place_nodes(World* w) noexcept nogil:
     for node in range(w.n_nodes):
         n = &w.nodes[node]
         n.next_timer_ps = NEVER
+        if n.kind == HOST:
+            w.host_exit[node] = NO_EXIT
+            if n.n_ports == 1:
+                k = w.port_peer[n.port_base]
+                w.host_exit[node] = <u16>(k - w.node_port_base[w.port_node[k]])
         n.settle_from_ps = NEVER
         if n.kind == SWITCH:
             n.backlog = <u64*>calloc(n.n_wakes, sizeof(u64))
@@ -149,3 +156,5 @@ cdef inline void free_world(World* w) noexcept nogil:
     free(w.link_watch)
     free(w.arrivals.keys)
     free(w.arrivals.sorted)
+    free(w.arrivals.ties)
+    free(w.host_exit)

@@ -13,11 +13,11 @@ from fabric.engine.node cimport Node
 from fabric.engine.packet cimport Packet
 from fabric.engine.pfc cimport note_backlog, send_pfc, start_mac_frame
 from fabric.engine.port cimport RECORD_QUEUE, ClassQueue, Port
-from fabric.engine.profile cimport ECN_AT_DEQUEUE, ClassProfile, Scheduler
+from fabric.engine.profile cimport ECN_AT_DEQUEUE, SHARED_LEVEL, ClassProfile, Scheduler
 from fabric.engine.queues cimport queue_front, queue_pop
 from fabric.engine.recorder cimport record_queue
 from fabric.engine.ring cimport ring_front
-from fabric.engine.scheduler cimport dwrr_pick, shared_level, top_level
+from fabric.engine.scheduler cimport dwrr_pick, top_level
 from fabric.engine.types cimport NEVER, i64, likely, prefetch, trailing_zeros, u8, u32, u64, unlikely
 from fabric.engine.world cimport World, check
 
@@ -33,13 +33,13 @@ cdef inline void clear_backlog(Node* n, u32 local) noexcept nogil:
 cdef inline u8 pick_class(World* w, const Node* n, u32 port, u8 candidates) noexcept nogil:
     """The class that the scheduler serves next, of those with a frame that may go."""
     cdef const Scheduler* scheduler = &w.schedulers[n.scheduler]
-    cdef u8 level = top_level(scheduler, candidates)
-    cdef u8 mask = scheduler.level_mask[level]
-    cdef u8 rest, c
+    cdef u8 c = scheduler.first[candidates]
+    cdef u8 level, rest
     cdef u32 head_bytes[8]
-    if likely(not shared_level(mask)):
-        return <u8>trailing_zeros(mask)
-    rest = mask & candidates
+    if likely(c != SHARED_LEVEL):
+        return c
+    level = top_level(scheduler, candidates)
+    rest = scheduler.level_mask[level] & candidates
     while rest:
         c = <u8>trailing_zeros(rest)
         rest &= rest - 1
@@ -60,7 +60,7 @@ cdef inline void start_queued(World* w, Node* n, u32 local, Port* p, i64 start_p
     cdef bint resume
     q.bytes -= size_bytes
     q.wait_integral += <double>size_bytes * <double>(start_ps - frame.time_ps)
-    if unlikely(outward.ecn_mode == ECN_AT_DEQUEUE and q.bytes > outward.ecn_kmin_bytes):
+    if unlikely(q.bytes > outward.ecn_kmin_bytes) and outward.ecn_mode == ECN_AT_DEQUEUE:
         ecn_mark(w, outward, port, frame, q.bytes, start_ps)
     check(w, q.bytes >= 0 and start_ps >= frame.time_ps)
     resume = release(w, n, (n.port_base + ingress) * w.n_classes + c, size_bytes)

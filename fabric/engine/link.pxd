@@ -6,11 +6,11 @@
 # link arrive in the order in which they started. Loss is drawn at the receiver.
 
 from fabric.engine.packet cimport PFC, Packet
-from fabric.engine.port cimport Port
+from fabric.engine.port cimport ODD_RECORDED, ODD_TIMING, Port
 from fabric.engine.recorder cimport record_start
 from fabric.engine.ring cimport ring_push
 from fabric.engine.rng cimport draw, frame_key, unit_interval
-from fabric.engine.types cimport i64, likely, u16, u32, u64, unlikely
+from fabric.engine.types cimport i64, likely, sooner, u16, u32, u64, unlikely
 from fabric.engine.node cimport Wake
 from fabric.engine.world cimport World, check
 
@@ -23,12 +23,11 @@ cdef inline i64 serialisation_ps(const World* w, const Port* p, u32 wire_bytes) 
     return <i64>((<u64>wire_bytes * <u64>8000000000000 + rate - 1) // rate)
 
 
-cdef inline void wake(World* w, u32 bit, i64 time_ps) noexcept nogil:
-    """A frame will arrive at `time_ps` over the link whose wake bit this is."""
-    cdef Wake* word = &w.wakes[bit >> 6]
-    word.bits |= <u64>1 << (bit & 63)
-    if time_ps < word.due_ps:
-        word.due_ps = time_ps
+cdef inline i64 seen_after_ps(const World* w, const Port* p, u32 wire_bytes) noexcept nogil:
+    """How long after its start a frame is all that its receiver waits for."""
+    if p.cut_bytes and p.cut_bytes < wire_bytes:
+        return serialisation_ps(w, p, p.cut_bytes)
+    return serialisation_ps(w, p, wire_bytes)
 
 
 cdef inline Packet* begin_frame(World* w, Port* p, u32 size_bytes, i64 start_ps) noexcept nogil:
@@ -37,24 +36,27 @@ cdef inline Packet* begin_frame(World* w, Port* p, u32 size_bytes, i64 start_ps)
     The caller fills in all but `time_ps` and `size_bytes`, then calls `announce`.
     """
     cdef Packet* slot = ring_push(&p.link, &w.scratch, &w.out_of_memory)
+    cdef Wake* word = &w.wakes[p.link.tag >> 6]
     cdef u32 wire_bytes = size_bytes + p.gap_bytes
-    cdef i64 end_ps = start_ps + serialisation_ps(w, p, wire_bytes)
-    cdef i64 seen_ps = end_ps
+    cdef i64 end_ps = start_ps + <i64>(<u64>wire_bytes * p.ps_per_byte)
+    cdef i64 arrival_ps = end_ps + p.delay_ps
     check(w, start_ps >= p.busy_ps and start_ps >= w.now_ps)
-    if unlikely(p.cut_bytes != 0 and p.cut_bytes < wire_bytes):
-        seen_ps = start_ps + serialisation_ps(w, p, p.cut_bytes)
-    slot.time_ps = seen_ps + p.delay_ps
+    if unlikely(p.odd & ODD_TIMING):
+        end_ps = start_ps + serialisation_ps(w, p, wire_bytes)
+        arrival_ps = start_ps + seen_after_ps(w, p, wire_bytes) + p.delay_ps
+    slot.time_ps = arrival_ps
     slot.size_bytes = <u16>size_bytes
     p.busy_ps = end_ps
     p.tx_bytes += wire_bytes
     w.frames_started += 1
-    wake(w, p.link.tag, slot.time_ps)
+    word.bits |= <u64>1 << (p.link.tag & 63)
+    word.due_ps = sooner(word.due_ps, arrival_ps)
     return slot
 
 
 cdef inline void announce(World* w, Port* p, const Packet* frame, i64 start_ps) noexcept nogil:
     """Records the frame that has just begun, if the port is recorded."""
-    if unlikely(p.record != 0):
+    if unlikely(p.odd & ODD_RECORDED):
         record_start(w, p, frame, start_ps, <u32>frame.size_bytes + p.gap_bytes)
 
 

@@ -12,10 +12,10 @@ from fabric.engine.link cimport announce, begin_frame, transmit
 from fabric.engine.node cimport TIMER_RTO, Node, timer_push
 from fabric.engine.packet cimport DATA, Packet
 from fabric.engine.port cimport Port
-from fabric.engine.profile cimport Scheduler, TransportProfile
+from fabric.engine.profile cimport SHARED_LEVEL, Scheduler, TransportProfile
 from fabric.engine.ready cimport ready_pop, ready_push, ready_settle_top
 from fabric.engine.ring cimport Ring, ring_empty, ring_front, ring_pop, ring_push
-from fabric.engine.scheduler cimport dwrr_pick, shared_level, top_level
+from fabric.engine.scheduler cimport dwrr_pick, top_level
 from fabric.engine.types cimport NEVER, i64, later, likely, trailing_zeros, u8, u16, u32, u64, unlikely
 from fabric.engine.world cimport ERROR_MEMORY, ReadyHeap, World
 
@@ -121,14 +121,14 @@ cdef inline void send_data(World* w, Node* n, Port* p, u32 index, u8 c, i64 star
 cdef inline u8 nic_pick(World* w, const Node* n, u32 port, u8 candidates) noexcept nogil:
     """The class that the scheduler serves next, of those with something to send now."""
     cdef const Scheduler* scheduler = &w.schedulers[n.scheduler]
-    cdef u8 level = top_level(scheduler, candidates)
-    cdef u8 mask = scheduler.level_mask[level]
-    cdef u8 rest, c
+    cdef u8 c = scheduler.first[candidates]
+    cdef u8 level, rest
     cdef u32 head_bytes[8]
     cdef u32 index
-    if likely(not shared_level(mask)):
-        return <u8>trailing_zeros(mask)
-    rest = mask & candidates
+    if likely(c != SHARED_LEVEL):
+        return c
+    level = top_level(scheduler, candidates)
+    rest = scheduler.level_mask[level] & candidates
     while rest:
         c = <u8>trailing_zeros(rest)
         rest &= rest - 1

@@ -17,13 +17,17 @@ cdef enum PortRecord:
     RECORD_PACKETS = 4
     RECORD_CHOSEN_FLOWS = 8     # some flow's packets are recorded: look at each
 
+cdef enum PortOdd:
+    ODD_TIMING = 1              # cut-through, or no whole number of picoseconds a byte
+    ODD_RECORDED = 2            # `record` is not 0
+
 cdef struct Port:
     i64 busy_ps             # the transmitter is free from this instant on
     Ring link               # frames in flight to the peer; tag: the peer's wake bit
     i64 delay_ps            # propagation and the receiver's fixed latency
     i64 tx_bytes            # wire bytes whose transmission has begun
-    u32 peer
     u32 ps_per_byte         # serialisation when that is a whole number, else 0
+    u32 odd                 # PortOdd bits: what most ports do not need
     u16 gap_bytes           # preamble and inter-packet gap
     u16 cut_bytes           # a cut-through receiver forwards after these; 0: store and forward
     u8 backlog              # classes with something to send

@@ -35,10 +35,14 @@ cdef struct ClassProfile:           # of one class at one kind of port
     i64 ecn_kmax_bytes
     double ecn_pmax
 
+cdef enum:
+    SHARED_LEVEL = 0xFF             # several classes share the highest level with a candidate
+
 cdef struct Scheduler:
     u8 n_levels
     u8 level_mask[8]                # classes of each level of strict priority, highest level first
     u8 shared_classes               # classes that share their level with another
+    u8 first[256]                   # by set of candidates: the class to serve, or SHARED_LEVEL
     u32 quantum[8]                  # DWRR quantum in bytes, by class
 
 cdef struct TransportProfile:

@@ -12,6 +12,7 @@ from fabric.engine.world cimport World
 
 cdef enum:
     NO_PORT = 0xFFFFFFFF
+    NO_EXIT = 0xFFFF
     ROUTE_DIRECT = 0xFFFFFFFF
 
 
@@ -20,19 +21,17 @@ cdef inline u32 ecmp_index(u32 path_hash, u32 salt, u32 count) noexcept nogil:
 
 
 cdef inline u32 direct_port(const World* w, const Node* n, const Packet* frame) noexcept nogil:
-    """The local port to a host that hangs on this very switch."""
+    """The local port to a host of several ports that hangs on this very switch."""
     cdef u32 first = w.node_port_base[frame.destination]
     cdef u32 last = w.node_port_base[frame.destination + 1]
     cdef u32 port, peer, count = 0, chosen
-    if likely(last - first == 1):
-        return w.ports[first].peer - n.port_base
     for port in range(first, last):
-        peer = w.ports[port].peer
+        peer = w.port_peer[port]
         if peer >= n.port_base and peer < n.port_base + n.n_ports:
             count += 1
     chosen = ecmp_index(frame.path_hash, n.salt, count) if count > 1 else 0
     for port in range(first, last):
-        peer = w.ports[port].peer
+        peer = w.port_peer[port]
         if peer >= n.port_base and peer < n.port_base + n.n_ports:
             if chosen == 0:
                 return peer - n.port_base
@@ -45,7 +44,8 @@ cdef inline u32 route(const World* w, const Node* n, const Packet* frame) noexce
     cdef u32 entry = n.route_entry[w.host_edge[frame.destination]]
     cdef u32 count, index = 0
     if entry == ROUTE_DIRECT:
-        return direct_port(w, n, frame)
+        index = w.host_exit[frame.destination]
+        return index if likely(index != NO_EXIT) else direct_port(w, n, frame)
     count = entry >> 16
     if count == 0:
         return NO_PORT

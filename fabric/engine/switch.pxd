@@ -4,7 +4,7 @@
 # towards where it came from, may be marked, and is queued by class at its egress; a free egress starts
 # it at once. See `buffer`, `pfc`, `ecn`, `queues`, `scheduler` for the parts.
 
-from fabric.engine.arrivals cimport gather_arrivals
+from fabric.engine.arrivals cimport PORT_BITS, break_ties, gather_arrivals, key_port, same_instant
 from fabric.engine.buffer cimport charge, pool_share, profile_of, release, roomy, threshold
 from fabric.engine.ecn cimport ecn_mark
 from fabric.engine.egress cimport advance, catch_up, settle, try_start
@@ -101,7 +101,7 @@ cdef inline void enqueue(
     slot.ingress = <u16>in_local
     slot.time_ps = time_ps
     q.bytes += frame.size_bytes
-    if outward.ecn_mode == ECN_AT_ENQUEUE and q.bytes > outward.ecn_kmin_bytes:
+    if q.bytes > outward.ecn_kmin_bytes and outward.ecn_mode == ECN_AT_ENQUEUE:
         ecn_mark(w, outward, port, slot, q.bytes, time_ps)
     out.backlog |= <u8>(1 << c)
     try_start(w, n, out_local, out, time_ps)
@@ -120,7 +120,7 @@ cdef inline void forward(World* w, Node* n, u32 local, Packet* frame, i64 time_p
     cdef const ClassProfile* outward
     cdef u32 out_index
     cdef Port* out
-    cdef i64 egress_bytes = 0
+    cdef i64 egress_bytes = 0, pool_bytes
     cdef u8 verdict
     if unlikely(out_local == NO_PORT):
         record_drop(w, n.port_base + local, frame, time_ps, NO_ROUTE)
@@ -131,14 +131,15 @@ cdef inline void forward(World* w, Node* n, u32 local, Packet* frame, i64 time_p
     advance(w, n, out_local, out, time_ps)
     if out.backlog >> c & 1:
         egress_bytes = w.queues[out_index].bytes
-    if likely(roomy(n, inward, outward, ingress, egress_bytes, frame.size_bytes)):
+    if likely(roomy(n, inward, outward, ingress, egress_bytes, frame.size_bytes, &pool_bytes)):
         if out.busy_ps <= time_ps and not out.paused >> c & 1 and not ingress.paused and (
-            outward.ecn_mode != ECN_AT_ENQUEUE or frame.size_bytes <= outward.ecn_kmin_bytes
+            frame.size_bytes <= outward.ecn_kmin_bytes or outward.ecn_mode != ECN_AT_ENQUEUE
         ) and not n.per_ingress_arbiter:
             note_direct_start(w, n, n.port_base + out_local, c, out_index)
             transmit(w, out, frame, time_ps)
             return
-        charge(n, inward, ingress, frame.size_bytes)
+        ingress.bytes += frame.size_bytes
+        n.shared_used += pool_bytes
     else:
         settle(w, n, time_ps)
         if inward.lossless:
@@ -195,12 +196,14 @@ cdef inline void switch_timers(World* w, Node* n, i64 before_ps) noexcept nogil:
 cdef inline i64 switch_window(World* w, Node* n, i64 start_ps, i64 end_ps) noexcept nogil:
     """Everything that happens at a switch in [start, end); returns when it is next due by itself."""
     cdef u64 count = gather_arrivals(w, n, start_ps, end_ps)
-    cdef u64 k
+    cdef u64 k, tied_until = 0
     cdef u32 local, sender
     cdef Packet* frame
     for k in range(count):
-        local = <u32>(w.arrivals.keys[k] & 0xFFFF)
-        sender = w.ports[n.port_base + local].peer
+        if unlikely(same_instant(w.arrivals.keys[k], w.arrivals.keys[k + 1])) and k >= tied_until:
+            tied_until = break_ties(w, n, k, start_ps + (w.arrivals.keys[k] >> PORT_BITS))
+        local = key_port(w.arrivals.keys[k])
+        sender = w.port_peer[n.port_base + local]
         frame = ring_front(&w.ports[sender].link)
         ring_pop(&w.ports[sender].link)
         if unlikely(n.next_timer_ps < frame.time_ps):
@@ -211,7 +214,7 @@ cdef inline i64 switch_window(World* w, Node* n, i64 start_ps, i64 end_ps) noexc
             return end_ps
     if count:
         w.hops += count
-        w.end_ps = later(w.end_ps, start_ps + <i64>(w.arrivals.keys[count - 1] >> 32))
+        w.end_ps = later(w.end_ps, start_ps + (w.arrivals.keys[count - 1] >> PORT_BITS))
     if unlikely(n.next_timer_ps < end_ps):
         switch_timers(w, n, end_ps)
     if n.settle_from_ps < end_ps:

@@ -35,8 +35,8 @@ cdef inline void prefetch_ahead(const World* w, u32 word) noexcept nogil:
     if word + 8 < w.n_wakes:
         prefetch(&w.nodes[w.wake_node[word + 8]])
         prefetch(&w.ports[w.node_port_base[w.wake_node[word + 6]]])
-        prefetch(&w.ports[w.ports[w.node_port_base[w.wake_node[word + 4]]].peer])
-        p = &w.ports[w.ports[w.node_port_base[w.wake_node[word + 2]]].peer]
+        prefetch(&w.ports[w.port_peer[w.node_port_base[w.wake_node[word + 4]]]])
+        p = &w.ports[w.port_peer[w.node_port_base[w.wake_node[word + 2]]]]
         prefetch(ring_slot(&p.link, p.link.head))
         prefetch(ring_slot(&p.link, p.link.head + 2))
         prefetch(ring_slot(&p.link, p.link.head + 4))

@@ -74,8 +74,9 @@ cdef struct ReadyHeap:
     u32 capacity
 
 cdef struct ArrivalKeys:        # scratch of the arrival sort
-    u64* keys
-    u64* sorted
+    u32* keys
+    u32* sorted
+    u64* ties
     u64 capacity
 
 cdef struct World:
@@ -105,11 +106,13 @@ cdef struct World:
     Scheduler* schedulers
     TransportProfile* transports
     const u32* port_node
+    const u32* port_peer
     const i64* port_rate_bps
     const double* port_loss
     const double* port_ber_rate
     u8* port_lossy                      # loses frames at all
     const u32* host_edge
+    u16* host_exit                      # local port at the switch of a host with one port, else NO_EXIT
     const u32* node_port_base
     const u32* flow_source
     const u32* flow_destination

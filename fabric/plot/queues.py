@@ -1,10 +1,9 @@
-"""Queue depth over time, with the ECN thresholds and PFC pauses that go with it.
+"""Queue depth over time, with the ECN thresholds and what PFC and congestion control did meanwhile.
 
 Each curve is one egress queue (a port and a traffic class). Dashed lines are the thresholds between
 which ECN marks; those far above the data are named below the title instead of squeezing the curves.
-If pauses were recorded, a bar at the top in a queue's colour says when its port was not allowed to
-send, and a grey ground when any port of the network was not. The picture ends soon after the last of
-its queues has emptied, and says so.
+Pauses, marks and sending rates that were recorded are strips below, on the same time axis
+(`fabric.plot.strips`). The picture ends soon after the last of its queues has emptied, and says so.
 """
 
 from __future__ import annotations
@@ -20,8 +19,9 @@ from fabric.result import Result, Table
 from fabric.result.table import Array
 from fabric.result.text import size_text, time_text
 
-from .steps import envelope, merge_intervals
-from .style import COLOURS, GREY, arrows, label_lines, size_axis, spaced, styled, time_axis, title
+from .steps import envelope
+from .strips import STRIP_INCHES, draw_strips, strips_of
+from .style import COLOURS, GREY, SIZE_INCHES, arrows, label_lines, size_axis, spaced, styled, time_axis, title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -39,12 +39,6 @@ REACH = 1.6
 
 LONG_IDLE = 0.6
 """If all is over before this share of the run, the rest is not drawn."""
-
-BAR_SHARE = 0.022
-"""Height of a bar of pauses, in heights of the axes."""
-
-PAUSE_RESOLUTION = 3000
-"""Pauses closer than this fraction of the picture are drawn as one."""
 
 Queue = tuple[str, str]
 """Link and traffic class."""
@@ -72,31 +66,37 @@ def queues(result: Result, *, ports: str | None = None, ax: Axes | None = None) 
         If no queue was recorded, or none matches.
     """
     chosen = _fullest(result, ports)
+    links = [link for link, _ in chosen]
     rows = {queue: _rows_of(result.queue, *queue) for queue in chosen}
     end_ps = _end_of_picture(result, rows.values())
     top = max(chosen.values())
-    with styled(ax) as axes:
+    strips = strips_of(result)
+    width, height = SIZE_INCHES
+    with styled(ax, size=(width, height + STRIP_INCHES * len(strips))) as axes:
         time_scale, size_scale = time_axis(axes, end_ps), size_axis(axes, top)
+        draw_strips(axes, strips, result, links=links, end_ps=end_ps, scale=time_scale)
         labels = []
         one_class = len({name for _, name in chosen}) == 1
         for colour, (queue, peak) in zip(COLOURS, chosen.items(), strict=False):
             times, depth = envelope(rows[queue]["time_ps"], rows[queue]["queue_bytes"], end_ps=end_ps)
-            axes.plot(times / time_scale, depth / size_scale, color=colour, lw=1.3, drawstyle="steps-post")
+            _draw_curve(axes, times / time_scale, depth / size_scale, colour)
             name = arrows(queue[0]) if one_class else f"{arrows(queue[0])} {queue[1]}"
             labels.append((f"{name}\npeak {_size(peak)}", colour, peak / size_scale))
         thresholds = _draw_thresholds(axes, _thresholds(result.classes, list(chosen)), top, size_scale)
-        bars = _draw_pauses(axes, result, [link for link, _ in chosen], end_ps, time_scale)
         drawn = max([top / size_scale, *(height for _, _, height in thresholds)])
-        axes.set_xlim(0, end_ps / time_scale)
-        axes.set_ylim(0, 1.08 * drawn / (1 - bars * BAR_SHARE - 0.02 * (bars > 0)))
+        axes.set(xlim=(0, end_ps / time_scale), ylim=(0, 1.06 * drawn))
         label_lines(axes, labels + thresholds)
-        (link, _), peak = next(iter(chosen.items()))
         title(
             axes,
-            f"The queue of {arrows(link)} reaches {_size(peak)}",
-            note="\n".join(_notes(result, list(chosen), top, end_ps, bars)),
+            f"The queue of {arrows(links[0])} reaches {_size(top)}",
+            note="\n".join(_notes(result, list(chosen), top, end_ps)),
         )
     return axes
+
+
+def _draw_curve(ax: Axes, times: Array, depth: Array, colour: str) -> None:
+    ax.plot(times, depth, color=colour, lw=1.3, drawstyle="steps-post")
+    ax.fill_between(times, depth, step="post", color=colour, alpha=0.07, lw=0)
 
 
 def matching_links(result: Result, pattern: str) -> set[str]:
@@ -184,39 +184,11 @@ def _draw_thresholds(
     return labels
 
 
-def _draw_pauses(ax: Axes, result: Result, links: Sequence[str], end_ps: int, scale: float) -> int:
-    """Draw when the shown ports, and when any port, were paused; return the number of bars."""
-    pauses = result.pauses
-    end = np.where(pauses["end_ps"] < 0, result.duration_ps, pauses["end_ps"])
-    of = pauses["link"]
-    across = ax.get_xaxis_transform()
-
-    def spans(rows: Array) -> list[tuple[float, float]]:
-        gap_ps = end_ps / PAUSE_RESOLUTION
-        begin, stop = merge_intervals(pauses["begin_ps"][rows], end[rows], gap_ps=gap_ps)
-        return list(zip(begin / scale, (stop - begin) / scale, strict=True))
-
-    every = spans(np.ones(len(pauses), bool))
-    ax.broken_barh(every, (0, 1), transform=across, color="#EEEEEE", lw=0, zorder=0)
-    bars = 0
-    for link in dict.fromkeys(links):
-        rows = of == link
-        if rows.any():
-            bars += 1
-            colour = COLOURS[links.index(link)]
-            place = (1 - bars * BAR_SHARE, 0.75 * BAR_SHARE)
-            ax.broken_barh(spans(rows), place, transform=across, color=colour, lw=0, zorder=2)
-    return bars
-
-
-def _notes(result: Result, shown: Sequence[Queue], top: float, end_ps: int, bars: int) -> list[str]:
+def _notes(result: Result, shown: Sequence[Queue], top: float, end_ps: int) -> list[str]:
     """Return the lines below the title: the scenario, and what the picture cannot show."""
     notes = [result.summary.title()] if result.provenance.name else []
     far = [pair for pair in _thresholds(result.classes, shown) if pair[1] > REACH * top]
     notes += [f"ECN marks from {_size(low)} to {_size(high)}" for low, high in far[:1]]
-    if len(result.pauses):
-        own = "bars at the top: the port of that colour is paused; " if bars else ""
-        notes.append(f"PFC: {own}grey ground: some port is paused")
     if end_ps < result.duration_ps:
         notes.append(f"No further change until the end of the run at {spaced(time_text(result.duration_ps))}")
     return notes

@@ -22,7 +22,7 @@ from .style import COLOURS, GREY, arrows, label_lines, styled, time_axis, title
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["rates"]
+__all__ = ["mean_rate", "rates"]
 
 BITS_PER_GBIT = 1e9
 SAMPLES = 600
@@ -68,7 +68,7 @@ def rates(result: Result, *, flows: str = "*", ax: Axes | None = None) -> Axes:
         if many:
             instants, mean = _mean(curves, result.duration_ps)
             axes.plot(instants / scale, mean / BITS_PER_GBIT, color=COLOURS[0], lw=2)
-            label_lines(axes, [("mean", COLOURS[0], float(mean[-1]) / BITS_PER_GBIT)])
+            label_lines(axes, [("mean", COLOURS[0], float(mean[~np.isnan(mean)][-1]) / BITS_PER_GBIT)])
         else:
             label_lines(
                 axes,
@@ -108,15 +108,33 @@ def _described(result: Result, flow: int, name: str) -> str:
     return arrows(f"{name}\n{ends}" if name != ends else name)
 
 
-def _mean(curves: dict[str, Curve], duration_ps: int) -> Curve:
-    """Return the mean rate of the flows that are active, at equally spaced instants."""
-    instants = np.linspace(0, duration_ps, SAMPLES)
+def mean_rate(result: Result, *, end_ps: int) -> Curve:
+    """Return the mean rate of all recorded flows over time.
+
+    Parameters
+    ----------
+    result : Result
+        Of a scenario with ``record.rates``.
+    end_ps : int
+        The last instant.
+
+    Returns
+    -------
+    times, rate : numpy.ndarray
+        Picoseconds and bit/s at equally spaced instants, over the flows that are active then; NaN if
+        none is.
+    """
+    return _mean(_curves(result, "*"), end_ps)
+
+
+def _mean(curves: dict[str, Curve], end_ps: int) -> Curve:
+    instants = np.linspace(0, end_ps, SAMPLES)
     total, active = np.zeros(SAMPLES), np.zeros(SAMPLES)
     for times, rate in curves.values():
         alive = (instants >= times[0]) & (instants <= times[-1])
         total += np.where(alive, rate[np.maximum(np.searchsorted(times, instants, side="right") - 1, 0)], 0)
         active += alive
-    return instants, total / np.maximum(active, 1)
+    return instants, np.divide(total, active, out=np.full(SAMPLES, np.nan), where=active > 0)
 
 
 def _headline(curves: dict[str, Curve]) -> str:

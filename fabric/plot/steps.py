@@ -1,4 +1,4 @@
-"""Step functions of time: the curves of queue depths and rates, and intervals as bands.
+"""Step functions of time: the curves of queue depths and rates, and how many intervals cover a time.
 
 A recorded queue may have millions of rows. A picture has a few thousand columns of pixels, so a long
 curve is drawn by the least and the largest value in each of many equal stretches of time: the
@@ -11,7 +11,7 @@ import numpy as np
 
 from fabric.result.table import Array
 
-__all__ = ["envelope", "merge_intervals"]
+__all__ = ["covered", "envelope"]
 
 STRETCHES = 3000
 """Stretches of time into which a long curve is cut."""
@@ -63,18 +63,33 @@ def _extremes(time_ps: Array, values: Array, end_ps: int, stretches: int) -> tup
     return times, np.stack([high, low, final], axis=1).ravel()
 
 
-def merge_intervals(begin_ps: Array, end_ps: Array, *, gap_ps: float = 0) -> tuple[Array, Array]:
-    """Return the union of intervals; those less than `gap_ps` apart become one.
+def covered(begin_ps: Array, stop_ps: Array, *, edges_ps: Array) -> Array:
+    """Return how many of some intervals cover each stretch of time, on average over the stretch.
+
+    Parameters
+    ----------
+    begin_ps, stop_ps : numpy.ndarray, [n]
+        The intervals; they may overlap.
+    edges_ps : numpy.ndarray, [k + 1]
+        Ascending: the bounds of k stretches.
+
+    Returns
+    -------
+    numpy.ndarray, [k]
 
     Examples
     --------
-    >>> [part.tolist() for part in merge_intervals(np.array([5, 0, 1]), np.array([6, 2, 3]))]
-    [[0, 5], [3, 6]]
+    >>> covered(np.array([0, 5]), np.array([10, 10]), edges_ps=np.array([0, 10, 20])).tolist()
+    [1.5, 0.0]
     """
-    if not len(begin_ps):
-        return begin_ps, end_ps
-    order = np.argsort(begin_ps, kind="stable")
-    begin, reach = begin_ps[order], np.maximum.accumulate(end_ps[order])
-    opens = np.append(True, begin[1:] > reach[:-1] + gap_ps)
-    last = np.append(np.flatnonzero(opens)[1:], len(begin)) - 1
-    return begin[opens], reach[last]
+    time_before = _time_since(begin_ps, edges_ps) - _time_since(stop_ps, edges_ps)
+    share: Array = np.diff(time_before) / np.diff(edges_ps)
+    return share
+
+
+def _time_since(instants_ps: Array, edges_ps: Array) -> Array:
+    """Return for each edge the sum of its distances to all instants before it."""
+    ordered = np.sort(instants_ps)
+    sums = np.concatenate([[0.0], np.cumsum(ordered, dtype=np.float64)])
+    before = np.searchsorted(ordered, edges_ps)
+    return before * np.asarray(edges_ps, np.float64) - sums[before]

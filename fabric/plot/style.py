@@ -12,6 +12,7 @@ import io
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ __all__ = [
     "GREY",
     "HEAT",
     "INK",
+    "NOTE_SIZE",
+    "SIZE_INCHES",
     "arrows",
     "label_lines",
     "log_axis",
@@ -77,6 +80,12 @@ STYLE: dict[str, Any] = {
 TITLE_SIZE = 12
 NOTE_SIZE = 8.5
 
+LETTER_WIDTH = 0.5
+"""Width of a letter on average, in its size."""
+
+SHORTEST_LINE = 40
+"""Letters at which a note is broken at the earliest."""
+
 
 @contextmanager
 def styled(ax: Axes | None, *, size: tuple[float, float] = SIZE_INCHES) -> Iterator[Axes]:
@@ -101,7 +110,9 @@ def _dress(ax: Axes) -> None:
 
 
 def title(ax: Axes, text: str, *, note: str = "") -> None:
-    """Write what the picture shows above it, and below that a note in grey."""
+    """Write what the picture shows above it, and below that a note in grey, its long lines broken."""
+    width = int(ax.get_window_extent().width * 72 / ax.get_figure(root=True).dpi / (LETTER_WIDTH * NOTE_SIZE))
+    note = "\n".join(fill(line, max(width, SHORTEST_LINE)) for line in note.splitlines())
     pad = 9 + (1.35 * NOTE_SIZE * (1 + note.count("\n")) if note else 0)
     ax.set_title(text, loc="left", fontsize=TITLE_SIZE, fontweight="bold", pad=pad)
     if note:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -26,6 +27,12 @@ __all__ = ["Summary"]
 
 LISTED = 3
 """Slowest flows and fullest queues that are named."""
+
+LISTED_PATTERNS = 8
+"""Traffic patterns up to which each has completion times of its own."""
+
+LINE_LETTERS = 100
+"""Letters at which a long text is broken into lines."""
 
 
 class Summary(Mapping[str, Any]):
@@ -53,6 +60,7 @@ class Summary(Mapping[str, Any]):
                 **_effort(result),
                 "fct_ps": _spread(result.flows["fct_ps"]),
                 "slowdown": _spread(result.flows["slowdown"]),
+                "patterns": _patterns(result.flows),
                 "slowest_flows": _slowest_flows(result.flows),
                 "fullest_queues": _fullest_queues(result.classes),
                 **_losses(result),
@@ -80,7 +88,7 @@ class Summary(Mapping[str, Any]):
     def lines(self) -> list[tuple[str, str]]:
         """Return the table as (label, text) pairs; a text may have several lines."""
         pairs = [
-            ("expected", self["expect"]),
+            ("expected", "\n".join(wrap(self["expect"], LINE_LETTERS))),
             ("ran", self._ran_text()),
             ("took", self._took_text()),
             ("ended", self["stopped"]),
@@ -97,7 +105,7 @@ class Summary(Mapping[str, Any]):
 
     def __str__(self) -> str:
         width = max(len(label) for label, _ in self.lines())
-        rows = [self.title()]
+        rows = wrap(self.title(), LINE_LETTERS)
         for label, text in self.lines():
             first, *more = text.split("\n")
             rows.append(f"  {label.ljust(width)}  {first}".rstrip())
@@ -124,14 +132,12 @@ class Summary(Mapping[str, Any]):
         )
 
     def _completion_text(self) -> str:
-        fct, slowdown = self["fct_ps"], self["slowdown"]
-        if not fct["count"]:
+        if not self["fct_ps"]["count"]:
             return "no flow was delivered"
-        rows = [
-            [name, time_text(fct[key]), _times(slowdown[key])]
-            for name, key in (("median", "p50"), ("99 %", "p99"), ("slowest", "max"))
-        ]
-        return "\n".join(align([["", "time", "slowdown"], *rows], right=(1, 2)))
+        parts = self["patterns"] if len(self["patterns"]) <= LISTED_PATTERNS else {"all": self}
+        header = ["", "flows", "time: median", "99 %", "longest", "slowdown: median", "99 %", "largest"]
+        rows = [[name, *_spread_texts(part)] for name, part in parts.items()]
+        return "\n".join(align([header, *rows], right=range(1, len(header))))
 
     def _slowest_text(self) -> str:
         rows = [
@@ -152,7 +158,7 @@ class Summary(Mapping[str, Any]):
                 row["link"],
                 row["traffic_class"],
                 f"{size_text(row['queue_peak_bytes'])} at most",
-                f"{size_text(row['queue_mean_bytes'])} on average",
+                f"{size_text(round(row['queue_mean_bytes']))} on average",
             ]
             for row in self["fullest_queues"]
         ]
@@ -162,10 +168,11 @@ class Summary(Mapping[str, Any]):
         pauses = self["pauses"]
         if not pauses["sent"] and not pauses["paused_ports"]:
             return "never"
+        tiers = ", ".join(f"{count_text(count)} {tier}" for tier, count in pauses["paused_by_tier"].items())
         return (
-            f"{_counted(pauses['paused_ports'], 'port')} for {time_text(pauses['paused_ps'])} in all, "
-            f"longest {pauses['longest_link']} for {time_text(pauses['longest_ps'])}; "
-            f"{_counted(pauses['sent'], 'pause')} sent"
+            f"{tiers} {'port' if pauses['paused_ports'] == 1 else 'ports'}\n"
+            f"{time_text(pauses['paused_ps'])} in all, by {_counted(pauses['sent'], 'PAUSE frame')}, "
+            f"longest {pauses['longest_link']} for {time_text(pauses['longest_ps'])}"
         )
 
     def _drops_text(self) -> str:
@@ -190,6 +197,18 @@ class Summary(Mapping[str, Any]):
 
 def _counted(count: int, noun: str, plural: str = "") -> str:
     return f"{count_text(count)} {noun if count == 1 else plural or noun + 's'}"
+
+
+def _spread_texts(part: Mapping[str, Any]) -> list[str]:
+    """Return the number of flows, percentiles of their completion times, and of their slowdowns."""
+    fct, slowdown = part["fct_ps"], part["slowdown"]
+    delivered, count = count_text(fct["count"]), count_text(part["flows"])
+    shares = ("p50", "p99", "max")
+    return [
+        count if delivered == count else f"{delivered} of {count}",
+        *("-" if fct[key] is None else time_text(fct[key]) for key in shares),
+        *(_times(slowdown[key]) for key in shares),
+    ]
 
 
 def _times(slowdown: float | None) -> str:
@@ -228,6 +247,20 @@ def _spread(values: Array) -> dict[str, Any]:
     return {"count": len(known), "mean": float(known.mean()), "p50": p50, "p99": p99, "max": top}
 
 
+def _patterns(flows: Table) -> dict[str, dict[str, Any]]:
+    """Return number of flows, completion times and slowdown of each traffic pattern."""
+    of = flows.category("pattern")
+    parts = ((str(of.labels[code]), flows[of.codes == code]) for code in np.unique(of.codes).tolist())
+    return {
+        name: {
+            "flows": len(part),
+            "fct_ps": _spread(part["fct_ps"]),
+            "slowdown": _spread(part["slowdown"]),
+        }
+        for name, part in parts
+    }
+
+
 def _slowest_flows(flows: Table) -> list[dict[str, Any]]:
     """Return the slowest flows: those that were never delivered, then by slowdown."""
     never = flows["delivered_ps"] < 0
@@ -247,12 +280,14 @@ def _fullest_queues(classes: Table) -> list[dict[str, Any]]:
 def _losses(result: Result) -> dict[str, Any]:
     """Return what congestion did: pauses, drops, marks, and frames sent again."""
     paused = result.ports["paused_ps"]
+    tiers, counts = np.unique(result.ports["tier"][paused > 0], return_counts=True)
     longest = int(np.argmax(paused)) if len(paused) else 0
     totals = ("retransmitted", "timeouts", "cnps", "nacks")
     return {
         "pauses": {
             "sent": int(result.ports["pauses_sent"].sum()),
             "paused_ports": int((paused > 0).sum()),
+            "paused_by_tier": dict(zip(tiers.tolist(), counts.tolist(), strict=True)),
             "paused_ps": int(paused.sum()),
             "longest_ps": int(paused.max(initial=0)),
             "longest_link": str(result.ports["link"][longest]) if len(paused) else "",

@@ -1,0 +1,279 @@
+"""What must hold of every outcome, whichever engine it comes from and however the run ended.
+
+An `Outcome` is all that an engine says at the end of a run: why it stopped, its columns and its rows.
+`check_invariants` looks at nothing else but the `Lowered`, so it knows no engine. Checks that need
+rows pass over streams that were not recorded. They are: frames are conserved, drops and marks add up,
+memory is charged for what waits and within its limits, every PAUSE is answered, no link is faster
+than its rate, a flow's frames overtake each other nowhere, and nothing is left behind after a
+finished run. `check_lossless` holds only of switches whose headroom is the automatic bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fabric.lowered import STREAMS, DropReason, Lowered
+
+__all__ = ["Outcome", "check_invariants", "check_lossless", "records_all_packets"]
+
+QUEUES, THROUGHPUT, PACKETS = 1, 2, 4
+PAUSES, MARKS, DROPS = 1, 2, 4
+FLOW_PACKETS = 2
+DATA = 0
+BYTE_PS_AT_1_BPS = 8 * 10**12
+STILL_PAUSED = -1
+
+Rows = npt.NDArray[np.void]
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """All that an engine says when it has stopped.
+
+    Attributes
+    ----------
+    lowered : Lowered
+        What was run.
+    reason : str
+        Why it stopped.
+    until_ps : int
+        The run was not to go beyond this instant.
+    columns : dict
+        Its columns, as they came.
+    rows : dict
+        By stream, its rows.
+    """
+
+    lowered: Lowered
+    reason: str
+    until_ps: int
+    columns: dict[str, Any]
+    rows: dict[str, Rows]
+
+    @classmethod
+    def of(cls, engine: Any, *, lowered: Lowered, reason: str, until_ps: int) -> Outcome:
+        """Ask an engine that has stopped."""
+        rows = {stream: engine.rows(stream) for stream in STREAMS}
+        return cls(lowered, reason, until_ps, engine.columns(), rows)
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """Counters of the whole run."""
+        return {name: int(value) for name, value in self.columns["counters"].items()}
+
+    @property
+    def last_start_ps(self) -> int:
+        """No frame began after this instant."""
+        return self.until_ps - 1 if self.reason == "UNTIL" else self.counters["end_ps"]
+
+
+def check_invariants(outcome: Outcome) -> None:
+    """Check all that holds of any scenario.
+
+    Raises
+    ------
+    AssertionError
+        Saying what does not hold.
+    """
+    for check in (
+        _check_frames,
+        _check_drops,
+        _check_flows,
+        _check_rest,
+        _check_memory,
+        _check_marks,
+        _check_pauses,
+        _check_link_bytes,
+        _check_spacing,
+        _check_throughput,
+        _check_order,
+    ):
+        check(outcome)
+
+
+def check_lossless(outcome: Outcome) -> None:
+    """Check that headroom by the automatic bound is never exceeded."""
+    dropped = outcome.columns["drops_by_reason"][DropReason.HEADROOM]
+    assert dropped == 0, f"{dropped} frames of lossless classes found their headroom full"
+
+
+def records_all_packets(lowered: Lowered) -> bool:
+    """Whether the packet stream has every frame of every port."""
+    return bool(np.all(lowered.port_record & PACKETS))
+
+
+def _check_frames(outcome: Outcome) -> None:
+    counters = outcome.counters
+    started, arrived = counters["frames_started"], counters["frames_arrived"]
+    assert started == arrived + counters["in_flight"], f"frames are not conserved: {counters}"
+    assert counters["hops"] == arrived, f"hops are not arrivals: {counters}"
+    if outcome.reason in ("FINISHED", "STALLED"):
+        assert counters["in_flight"] == 0, f"{outcome.reason}, but frames are in flight: {counters}"
+    if records_all_packets(outcome.lowered):
+        rows = len(outcome.rows["packet"])
+        assert rows == started, f"{started} frames started, {rows} rows"
+
+
+def _check_drops(outcome: Outcome) -> None:
+    by_port = outcome.columns["queue_drops"].astype(np.int64)
+    by_reason = outcome.columns["drops_by_reason"].astype(np.int64)
+    assert by_port.sum() == by_reason.sum(), f"{by_port.sum()} drops by port, {by_reason} by reason"
+    if outcome.lowered.record & DROPS:
+        rows = outcome.rows["drop"]
+        np.testing.assert_array_equal(_count(rows, by_port.shape), by_port, "drop rows by port and class")
+        reasons = np.bincount(rows["value"], minlength=len(by_reason))
+        np.testing.assert_array_equal(reasons, by_reason, "drop rows by reason")
+
+
+def _check_flows(outcome: Outcome) -> None:
+    columns, frames = outcome.columns, outcome.lowered.flow_frames.astype(np.int64)
+    started, delivered = columns["flow_started_ps"], columns["flow_delivered_ps"]
+    completed = columns["flow_completed_ps"]
+    sent, again = columns["flow_sent"].astype(np.int64), columns["flow_retransmitted"].astype(np.int64)
+    is_delivered, is_complete = delivered >= 0, completed >= 0
+    assert np.all(sent - again <= frames), "more frames sent for the first time than the flow has"
+    assert np.all((sent - again == frames)[is_delivered]), "delivered, but not all frames were sent"
+    assert np.all((sent == 0)[started < 0]), "sent before the start"
+    assert np.all((started < delivered)[is_delivered]), "delivered before the start"
+    assert np.all((is_delivered & (delivered < completed))[is_complete]), "complete before delivery"
+    cause = columns["flow_timeouts"].astype(np.int64) + columns["flow_nacks"].astype(np.int64)
+    assert np.all((cause > 0)[again > 0]), "frames sent again without NACK or time-out"
+    if outcome.reason in ("FINISHED", "STALLED"):
+        assert (outcome.reason == "FINISHED") == bool(is_complete.all()), f"{outcome.reason}: {completed}"
+
+
+def _check_rest(outcome: Outcome) -> None:
+    """After a finished run nothing waits, and no memory is charged."""
+    if outcome.reason != "FINISHED":
+        return
+    for name in ("queue_bytes", "ingress_bytes", "headroom_bytes", "shared_used"):
+        column = outcome.columns[name]
+        assert not column.any(), f"finished, but {name} = {column[column != 0]} at {np.argwhere(column)}"
+
+
+def _check_memory(outcome: Outcome) -> None:
+    lowered, columns = outcome.lowered, outcome.columns
+    profile = lowered.profiles[lowered.port_profile.reshape(lowered.n_ports, lowered.n_classes)]
+    ingress, headroom = columns["ingress_bytes"], columns["headroom_bytes"]
+    most = np.where(profile["lossless"], profile["headroom_bytes"], 0)
+    assert np.all(ingress >= 0) and np.all(headroom >= 0), "less than nothing is charged"
+    assert np.all(headroom <= columns["headroom_peak_bytes"]), "headroom above its peak"
+    assert np.all(columns["headroom_peak_bytes"] <= most), "more headroom used than there is"
+    assert np.all(columns["queue_bytes"] <= columns["queue_peak_bytes"]), "a queue above its peak"
+    queued = _by_node(lowered, columns["queue_bytes"])
+    charged = _by_node(lowered, ingress + headroom)
+    np.testing.assert_array_equal(queued, charged, "queued and charged bytes by node")
+    shared = _by_node(lowered, np.maximum(0, ingress - profile["reserved_bytes"]))
+    np.testing.assert_array_equal(columns["shared_used"], shared, "use of the shared pool by node")
+    assert np.all(shared <= lowered.node_shared_bytes), "more of a pool used than it has"
+
+
+def _check_marks(outcome: Outcome) -> None:
+    marks = outcome.columns["queue_marks"].astype(np.int64)
+    if outcome.lowered.record & MARKS:
+        rows = _count(outcome.rows["mark"], marks.shape)
+        np.testing.assert_array_equal(rows, marks, "mark rows by port and class")
+    marked = int(outcome.columns["flow_marked"].sum())
+    assert marked <= marks.sum(), f"{marked} marked frames arrived, but only {marks.sum()} were marked"
+
+
+def _check_pauses(outcome: Outcome) -> None:
+    """Intervals follow each other and add up; each answers a PAUSE of the peer."""
+    lowered, columns = outcome.lowered, outcome.columns
+    if not lowered.record & PAUSES:
+        return
+    rows, end_ps = outcome.rows["pause"], outcome.counters["end_ps"]
+    is_open = rows["value"] == STILL_PAUSED
+    assert not (outcome.reason == "FINISHED" and is_open.any()), "finished, but a pause is open"
+    ends = np.where(is_open, np.maximum(end_ps, rows["time_ps"]), rows["value"])
+    assert np.all(ends >= rows["time_ps"]), "a pause ends before it begins"
+    total = np.zeros_like(columns["paused_ps"])
+    np.add.at(total, (rows["port"], rows["class"]), ends - rows["time_ps"])
+    np.testing.assert_array_equal(total, columns["paused_ps"], "pause rows and paused time")
+    same = (rows["port"][1:] == rows["port"][:-1]) & (rows["class"][1:] == rows["class"][:-1])
+    assert not np.any(same & is_open[:-1]), "a pause after one that is open"
+    assert not np.any(same & (rows["time_ps"][1:] <= ends[:-1])), "a pause within another"
+    count = _count(rows, total.shape)
+    sent = columns["pauses_sent"].astype(np.int64)[lowered.port_peer]
+    assert np.all(count <= sent), "paused more often than the peer sent PAUSE"
+    if outcome.reason == "FINISHED":
+        np.testing.assert_array_equal(count, sent, "pauses and what the peer sent")
+
+
+def _check_link_bytes(outcome: Outcome) -> None:
+    """No link carries more than its rate, but for the frame that began last."""
+    lowered, sent = outcome.lowered, outcome.columns["port_tx_bytes"]
+    occupied_ps = sent.astype(object) * BYTE_PS_AT_1_BPS / lowered.port_rate_bps.astype(object)
+    frame_bytes = int(max(lowered.transports["frame_bytes"].max(), lowered.transports["control_bytes"].max()))
+    wire_bytes = (frame_bytes + lowered.port_gap_bytes).astype(object)
+    longest_ps = -(-wire_bytes * BYTE_PS_AT_1_BPS // lowered.port_rate_bps.astype(object))
+    assert np.all(occupied_ps <= outcome.last_start_ps + longest_ps), "a link carried more than its rate"
+    if records_all_packets(lowered):
+        rows = outcome.rows["packet"]
+        counted = np.zeros_like(sent)
+        np.add.at(counted, rows["port"], rows["value"] + lowered.port_gap_bytes[rows["port"]])
+        np.testing.assert_array_equal(counted, sent, "packet rows and bytes sent")
+
+
+def _check_spacing(outcome: Outcome) -> None:
+    """A frame begins only when the one before has left the port."""
+    lowered, rows = outcome.lowered, outcome.rows["packet"]
+    rows = rows[np.lexsort([rows["time_ps"], rows["port"]])]
+    wire_bytes = rows["value"] + lowered.port_gap_bytes[rows["port"]]
+    service_ps = -(-wire_bytes * BYTE_PS_AT_1_BPS // lowered.port_rate_bps[rows["port"]])
+    same_port = rows["port"][1:] == rows["port"][:-1]
+    too_early = same_port & (rows["time_ps"][1:] < (rows["time_ps"] + service_ps)[:-1])
+    assert not too_early.any(), f"a frame begins while another is sent: {rows[1:][too_early][:1]}"
+
+
+def _check_throughput(outcome: Outcome) -> None:
+    lowered, rows = outcome.lowered, outcome.rows["throughput"]
+    recorded = (lowered.port_record & THROUGHPUT) > 0
+    counted = np.zeros(lowered.n_ports, np.int64)
+    np.add.at(counted, rows["port"], rows["value"])
+    expected = np.where(recorded, outcome.columns["port_tx_bytes"], 0)
+    np.testing.assert_array_equal(counted, expected, "throughput rows and bytes sent")
+    assert np.all(rows["value"] > 0), "an empty interval has a row"
+
+
+def _check_order(outcome: Outcome) -> None:
+    """From port to port of a flow's path its data frames keep their order, though some are lost."""
+    lowered, rows = outcome.lowered, outcome.rows["packet"]
+    if not (records_all_packets(lowered) or np.any(lowered.flow_record & FLOW_PACKETS)):
+        return
+    data = rows[rows["kind"] == DATA]
+    data = data[np.argsort(data["time_ps"], kind="stable")]
+    trains: dict[int, dict[int, list[int]]] = {}
+    for port, flow, sequence in data[["port", "flow", "sequence"]].tolist():
+        trains.setdefault(flow, {}).setdefault(port, []).append(sequence)
+    for flow, by_port in trains.items():
+        if not (records_all_packets(lowered) or lowered.flow_record[flow] & FLOW_PACKETS):
+            continue
+        hops = list(by_port.items())
+        assert hops[0][0] == lowered.flow_port[flow], f"flow {flow} begins at port {hops[0][0]}"
+        for (before, ahead), (after, behind) in zip(hops[:-1], hops[1:], strict=True):
+            assert _is_part(behind, iter(ahead)), f"flow {flow}: order changes from port {before} to {after}"
+
+
+def _is_part(train: list[int], of: Iterator[int]) -> bool:
+    """Whether `train` is `of` with some left out."""
+    return all(sequence in of for sequence in train)
+
+
+def _count(rows: Rows, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
+    """Rows by port and class."""
+    counts = np.zeros(shape, np.int64)
+    np.add.at(counts, (rows["port"], rows["class"]), 1)
+    return counts
+
+
+def _by_node(lowered: Lowered, column: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    """Sum over the ports and classes of each node."""
+    total = np.zeros(lowered.n_nodes, np.int64)
+    np.add.at(total, lowered.port_node, column.sum(axis=1))
+    return total

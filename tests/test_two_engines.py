@@ -1,0 +1,263 @@
+"""Both engines give the same bits, for whole scenarios by chance.
+
+They are written from one page (`docs/design.md`) and share nothing but the arrays of a `Lowered`, so
+what they agree on bit by bit is very likely what the page says. Each case compares why the run
+stopped, every column and counter, the fingerprint and every row; runs the native engine once more in
+chunks and with a shorter window, which must not show; and holds the outcome against
+`invariants.py`. Cases are the same on every run, unless FABRIC_CASES asks for so many fresh ones:
+`FABRIC_CASES=20000 pytest tests/test_two_engines.py --hypothesis-seed=7`.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import cycle
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from invariants import Outcome, Rows, check_invariants, check_lossless
+from strategies import scenarios
+from support_lowered import busy_lowered, small_lowered
+
+from fabric._core import Engine
+from fabric.lower import lookahead_ps, lower
+from fabric.lowered import STREAMS, DropReason, Lowered
+from fabric.reference import Simulator
+from fabric.spec import Pfc, Scenario
+
+MOST_HOPS = 5_000
+"""Where a case is cut that sends again and again."""
+MOST_CHUNKS = 300
+
+FRESH_CASES = int(os.environ.get("FABRIC_CASES", "0"))
+PROFILE = settings(
+    max_examples=FRESH_CASES or 500,
+    derandomize=not FRESH_CASES,
+    deadline=None,
+    database=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+)
+
+Chunk = tuple[str, int]
+"""What bounds a chunk ("hops" or "ps"), and by how much."""
+
+chunks = st.lists(
+    st.tuples(st.just("hops"), st.integers(1, 400)) | st.tuples(st.just("ps"), st.integers(1, 20_000_000)),
+    min_size=1,
+    max_size=6,
+)
+
+
+class TestSameBits:
+    def test_any_scenario(self) -> None:
+        """And all that can happen does happen among the cases."""
+        seen: Counter[str] = Counter()
+
+        @PROFILE
+        @given(scenario=scenarios(), steps=chunks, window=st.floats(0, 1))
+        def same_bits(scenario: Scenario, steps: list[Chunk], window: float) -> None:
+            lowered = lower(scenario)
+            outcome = compare_engines(lowered, steps=steps, window=window)
+            if has_automatic_headroom(scenario):
+                check_lossless(outcome)
+            seen.update(what_happened(outcome))
+
+        same_bits()
+        rare = {name: seen[name] for name in EXPECTED if seen[name] < 5}
+        assert not rare, f"cases that hardly occur, of {seen}"
+
+    @pytest.mark.parametrize("seed", range(40))
+    def test_busy_fabrics(self, seed: int) -> None:
+        compare_engines(busy_lowered(seed), steps=[("hops", 100)], window=0.3)
+
+    @pytest.mark.parametrize("beyond_ps", [1, 2, 1_000, 999_998, 1_000_000, 30_000_000])
+    def test_bound_beyond_the_end(self, beyond_ps: int) -> None:
+        """A run that has come to its end says so, however close the bound is."""
+        lowered = small_lowered(flows=[{"source": 0, "destination": 1, "frames": 3}])
+        end_ps = compare_engines(lowered, steps=[("ps", 1)], window=0.0).counters["end_ps"]
+        bounded = replace(lowered, until_ps=end_ps + beyond_ps)
+        for window in (0.0, 0.4, 1.0):
+            outcome = compare_engines(bounded, steps=[("ps", 400_000)], window=window)
+            assert outcome.reason == "FINISHED"
+
+    @pytest.mark.parametrize("seed", range(6))
+    def test_flows_that_complete_while_they_wait(self, seed: int) -> None:
+        """Time-outs shorter than a round trip, in classes that take turns at one port."""
+        rng = random.Random(seed)
+        flows = [
+            {
+                "source": 1,
+                "destination": 0,
+                "frames": rng.randint(1, 3),
+                "traffic_class": rng.randrange(3),
+                "start_ps": rng.randrange(8_000_000),
+            }
+            for _ in range(40)
+        ]
+        lowered = small_lowered(
+            delay_ps=300_000,
+            classes=3,
+            levels=[[0, 1, 2]],
+            quantum=[rng.randint(8_000, 20_000) for _ in range(8)],
+            transport={"rto_ps": 1_300_000},
+            flows=flows,
+            port_record=7,
+            seed=seed,
+        )
+        compare_engines(lowered, steps=[("hops", 10)], window=0.5)
+
+    def test_frames_without_a_route(self) -> None:
+        """No spec describes a host that cannot be reached; the arrays can."""
+        flows = [
+            {"source": 0, "destination": 1, "frames": 5, "start_ps": start_ps} for start_ps in (0, 30_000)
+        ]
+        lowered = small_lowered(
+            flows=flows,
+            transport={"rto_ps": 5_000_000},
+            route_entry=0,
+            until_ps=40_000_000,
+            record=7,
+            port_record=7,
+            flow_record=3,
+        )
+        outcome = compare_engines(lowered, steps=[("ps", 3_000_000)], window=0.5)
+        assert outcome.columns["drops_by_reason"][DropReason.NO_ROUTE] > 0
+        assert outcome.reason == "UNTIL"
+
+
+def compare_engines(lowered: Lowered, *, steps: list[Chunk], window: float) -> Outcome:
+    """Run both engines, the native one also in chunks; returns what the readable one says."""
+    simulator = Simulator(lowered)
+    reason, until_ps = run_capped(simulator, lowered)
+    simulator.check_invariants()
+    expected = Outcome.of(simulator, lowered=lowered, reason=reason, until_ps=until_ps)
+    check_invariants(expected)
+    native = Engine(lowered)
+    reason = native.run(until_ps=until_ps)
+    outcome = Outcome.of(native, lowered=lowered, reason=reason, until_ps=until_ps)
+    assert_same(outcome, expected, names=("native", "reference"))
+    shorter = replace(lowered, window_ps=1 + int(window * (lookahead_ps(lowered) - 1)))
+    in_chunks = Engine(shorter)
+    reason = run_in_chunks(in_chunks, steps, until_ps=until_ps)
+    chunked = Outcome.of(in_chunks, lowered=lowered, reason=reason, until_ps=until_ps)
+    assert_same(chunked, expected, names=("native in chunks", "reference"))
+    return expected
+
+
+def run_capped(simulator: Simulator, lowered: Lowered) -> tuple[str, int]:
+    """Run to the end; or if that is far, to the end of an instant after `MOST_HOPS` arrivals."""
+    reason = simulator.run(max_hops=MOST_HOPS)
+    if reason != "BUDGET":
+        return reason, lowered.until_ps
+    until_ps = simulator.now_ps + 1
+    return simulator.run(until_ps=until_ps), until_ps
+
+
+def run_in_chunks(engine: Any, steps: list[Chunk], *, until_ps: int) -> str:
+    """Run by the given steps over and over, looking at columns and rows now and then."""
+    for number, (bound, amount) in zip(range(MOST_CHUNKS), cycle(steps), strict=False):
+        if bound == "hops":
+            reason = engine.run(until_ps=until_ps, max_hops=amount)
+        else:
+            reason = engine.run(until_ps=min(until_ps, engine.now_ps + amount))
+        if number % 8 == 0:
+            engine.columns()
+            engine.rows(STREAMS[number // 8 % len(STREAMS)])
+        if reason in ("FINISHED", "STALLED"):
+            break
+    return str(engine.run(until_ps=until_ps))
+
+
+def assert_same(outcome: Outcome, expected: Outcome, *, names: tuple[str, str]) -> None:
+    """Fail with the row that differs first in time, and with what else differs."""
+    differences = [*_row_differences(outcome, expected, names), *_column_differences(outcome, expected)]
+    if outcome.reason != expected.reason:
+        differences.insert(0, f"stopped: {outcome.reason}, {expected.reason}")
+    if differences:
+        pytest.fail(f"{names[0]} and {names[1]} differ:\n" + "\n".join(differences), pytrace=False)
+
+
+def _column_differences(outcome: Outcome, expected: Outcome) -> Iterator[str]:
+    """The first value that differs in each column."""
+    mine, theirs = _flat(outcome), _flat(expected)
+    if mine.keys() != theirs.keys():
+        yield f"columns: {sorted(mine.keys() ^ theirs.keys())} are in one only"
+    for name in mine.keys() & theirs.keys():
+        one, other = mine[name], theirs[name]
+        if one.shape != other.shape:
+            yield f"{name}: shapes {one.shape}, {other.shape}"
+        elif not np.array_equal(one, other):
+            at = tuple(np.argwhere(one != other)[0].tolist())
+            yield f"{name}{list(at)}: {one[at]}, {other[at]} ({np.sum(one != other)} values differ)"
+
+
+def _flat(outcome: Outcome) -> dict[str, Any]:
+    columns = {name: np.asarray(value) for name, value in outcome.columns.items() if name != "counters"}
+    return columns | {name: np.array([value], object) for name, value in outcome.counters.items()}
+
+
+def _row_differences(outcome: Outcome, expected: Outcome, names: tuple[str, str]) -> Iterator[str]:
+    """Of rows that only one of the two has: the earliest of all, then how many by stream."""
+    only: list[tuple[int, str]] = []
+    counts: dict[str, str] = {}
+    for stream in STREAMS:
+        one, other = _tally(outcome.rows[stream]), _tally(expected.rows[stream])
+        for name, extra in ((names[0], one - other), (names[1], other - one)):
+            only += [(row[0], f"{stream}: {name} alone has {_named(row)}") for row in extra]
+        if one != other:
+            counts[stream] = f"{(one - other).total()} and {(other - one).total()}"
+        elif outcome.rows[stream].tobytes() != expected.rows[stream].tobytes():
+            yield f"{stream}: the same rows in another order"
+    if only:
+        first_ps = min(time_ps for time_ps, _ in only)
+        yield from [text for time_ps, text in only if time_ps == first_ps][:6]
+        yield f"rows that only one has, by stream: {counts}"
+
+
+def _tally(rows: Rows) -> Counter[tuple[Any, ...]]:
+    return Counter(rows.tolist())
+
+
+def _named(row: tuple[Any, ...]) -> str:
+    names = ("time_ps", "value", "aux", "port", "flow", "sequence", "kind", "class", "mark", "pad")
+    return ", ".join(f"{name}={value}" for name, value in zip(names, row, strict=True) if value)
+
+
+EXPECTED = (
+    *("FINISHED", "STALLED", "UNTIL", "pauses", "headroom", "marks", "cnps", "nacks", "timeouts"),
+    *("rate changes", "link loss", "headroom full", "egress threshold", "pool full"),
+)
+
+
+def what_happened(outcome: Outcome) -> Iterator[str]:
+    """Names of what occurred at least once."""
+    columns = outcome.columns
+    yield outcome.reason
+    for name, column in (
+        ("pauses", "pauses_sent"),
+        ("headroom", "headroom_peak_bytes"),
+        ("marks", "queue_marks"),
+        ("cnps", "flow_cnps"),
+        ("nacks", "flow_nacks"),
+        ("timeouts", "flow_timeouts"),
+    ):
+        if columns[column].any():
+            yield name
+    if len(outcome.rows["rate"]) > outcome.lowered.n_flows:
+        yield "rate changes"
+    for reason in np.flatnonzero(columns["drops_by_reason"]).tolist():
+        yield DropReason.NAMES[reason]
+
+
+def has_automatic_headroom(scenario: Scenario) -> bool:
+    """Whether every lossless class has the headroom that loses nothing."""
+    own = [each.pfc for each in scenario.switch.classes if isinstance(each.pfc, Pfc)]
+    return all(pfc.headroom == "auto" for pfc in (scenario.switch.pfc, *own))
