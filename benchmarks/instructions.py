@@ -4,8 +4,8 @@ Instruction counts do not depend on what else the machine does, and so show chan
 time hides. They say nothing about cache misses, which dominate at thousands of hosts: read them beside the
 times. Collection is toggled on entering and leaving `Engine.run`, of which Python's own share is a few
 hundred instructions; start, lowering and building are not counted. As callgrind is some fifty times slower
-than the machine, messages are smaller than in the timed cases (`--full`: as large), so growing rings
-and starting flows weigh more, and queues are shorter.
+than the machine, messages are smaller than in the timed cases (`--full`: as large), so growing rings and
+starting flows weigh more, and queues are shorter.
 
 Needs valgrind, and an engine whose symbols were not stripped.
 """

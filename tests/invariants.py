@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -161,7 +162,7 @@ def _check_memory(outcome: Outcome) -> None:
     profile = lowered.profiles[lowered.port_profile.reshape(lowered.n_ports, lowered.n_classes)]
     ingress, headroom = columns["ingress_bytes"], columns["headroom_bytes"]
     most = np.where(profile["lossless"], profile["headroom_bytes"], 0)
-    assert np.all(ingress >= 0) and np.all(headroom >= 0), "less than nothing is charged"
+    assert np.all(np.minimum(ingress, headroom) >= 0), "less than nothing is charged"
     assert np.all(headroom <= columns["headroom_peak_bytes"]), "headroom above its peak"
     assert np.all(columns["headroom_peak_bytes"] <= most), "more headroom used than there is"
     assert np.all(columns["queue_bytes"] <= columns["queue_peak_bytes"]), "a queue above its peak"
@@ -256,7 +257,7 @@ def _check_order(outcome: Outcome) -> None:
             continue
         hops = list(by_port.items())
         assert hops[0][0] == lowered.flow_port[flow], f"flow {flow} begins at port {hops[0][0]}"
-        for (before, ahead), (after, behind) in zip(hops[:-1], hops[1:], strict=True):
+        for (before, ahead), (after, behind) in pairwise(hops):
             assert _is_part(behind, iter(ahead)), f"flow {flow}: order changes from port {before} to {after}"
 
 

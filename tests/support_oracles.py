@@ -87,7 +87,7 @@ CONTROL = TrafficClass(name="control", priority=7, ecn=False, pfc=False, lossy=L
 
 
 def lossless_switch(
-    xoff: str | int = "10GB", *, xon: str | int | None = None, headroom: str | int = "1GB", **fields: Any
+    xoff: str | int = "10GB", *, xon: str | int | None = None, headroom: str | int = "100MB", **fields: Any
 ) -> Switch:
     """A switch whose data class pauses at a static threshold; by default it never does."""
     defaults: dict[str, Any] = {"buffer": PLENTY, "latency": 0, "ecn": None}

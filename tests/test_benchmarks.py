@@ -15,7 +15,7 @@ from benchmarks import child, instructions, peers
 from benchmarks.cases import CASES, Case, case_named
 from benchmarks.instructions import Count, CountError, count_instructions, own_instructions, total_of
 from benchmarks.measure import Memory, Speed, measure_memory, measure_speed, payload_bytes
-from benchmarks.peer_work import WORKS, as_data
+from benchmarks.peer_work import WORKS, Work, as_data
 from benchmarks.run import Row, main, memory_table, speed_table
 from benchmarks.tables import table_text
 from fabric._core import Engine
@@ -239,7 +239,7 @@ def test_failing_children_are_reported() -> None:
 
 
 @pytest.mark.parametrize("work", WORKS, ids=lambda work: work.name)
-def test_peers_get_connected_paths(work: peers.Work) -> None:
+def test_peers_get_connected_paths(work: Work) -> None:
     data = as_data(work.lowered())
     assert sorted(flow["destination"] for flow in data["flows"]) == list(range(16))
     for flow in data["flows"]:

@@ -78,6 +78,12 @@ class TestRun:
         assert "no queue depths were recorded" in capsys.readouterr().out
         assert files() == ["out/fct.png", "out/summary.json", "out/tables.npz"]
 
+    def test_of_many_sizes_the_picture_shows_slowdown(self, capsys: pytest.CaptureFixture[str]) -> None:
+        poisson = 'traffic=[{kind="poisson", load=0.5, distribution="fb_hadoop", flows=20}]'
+        assert run_reference("plain.toml", "--out", "out", "--set", poisson) == 0
+        assert "the picture shows slowdown by size" in capsys.readouterr().out
+        assert files() == ["out/slowdown.png", "out/summary.json", "out/tables.npz"]
+
     def test_a_run_with_nothing_to_draw_says_so(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert run_reference("plain.toml", "--until", "1ns", "--out", "out") == 0
         assert "no picture: no flow was delivered" in capsys.readouterr().out

@@ -120,7 +120,11 @@ def exchange_frames(rows: Any) -> None:
 
 
 SPOILT = [
-    ("counters", lambda counters: counters.update(frames_started=counters["frames_started"] + 1), "conserved"),
+    (
+        "counters",
+        lambda counters: counters.update(frames_started=counters["frames_started"] + 1),
+        "conserved",
+    ),
     ("counters", lambda counters: counters.update(hops=counters["hops"] + 1), "hops"),
     ("queue_drops", add((0, 0), 1), "drops by port"),
     ("flow_sent", add(0, 1), "first time"),

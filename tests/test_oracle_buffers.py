@@ -2,8 +2,8 @@
 
 A dynamic threshold lets a queue have alpha times what is free, T = alpha (B - sum Q) (Choudhury and Hahne,
 "Dynamic Queue Length Thresholds for Shared-Memory Packet Switches", IEEE/ACM ToN 6, 1998). With n queues
-that are permanently full, each holds alpha B / (1 + n alpha) and B / (1 + n alpha) stays unused, to within one
-frame per queue:
+that are permanently full, each holds alpha B / (1 + n alpha) and B / (1 + n alpha) stays unused, to within
+one frame per queue:
 
     alpha 1/8,  n = 1,  B = 9 MB      1.000 MB each, 8.000 MB unused
     alpha 1,    n = 2,  B = 12 MB     4.000 MB each, 4.000 MB unused
@@ -149,7 +149,7 @@ def class_rates(
     source_rates: tuple[str, ...] | None = None,
     arbiter: str = "fifo",
 ) -> np.ndarray:
-    """Bytes of each class that one 100 Gbit/s link carries, as shares, while all of them have more to send."""
+    """Shares of the bytes that a 100 Gbit/s link carries, while every class has more to send."""
     rates = source_rates or ("100Gbps",) * len(classes)
     topology, network = graph(
         *((f"h{number}", "s0", {"rate": rate}) for number, rate in enumerate(rates)),

@@ -8,7 +8,8 @@ Tolerance 1e-6. A sender alone on its path is notified by letting it meet a few 
 what it sends between is far below the byte counter.
 
 The packet-level values are those of an independent event simulation over several seeds and small changes
-of pacing. Only what was the same in all of them is asserted. Three seeds: `validation/test_dcqcn_settling.py`.
+of pacing. Only what was the same in all of them is asserted. More seeds:
+`validation/test_dcqcn_settling.py`.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ HPCC = Dcqcn(preset="hpcc", feedback="cnp", cnp_interval="100us")
 
 
 def notified(rate: str, congestion: Dcqcn, *, bursts_us: tuple[float, ...], until_us: int) -> Outcome:
-    """A message alone on its path but for bursts of four frames; every frame that leaves others behind is marked."""
+    """A message alone on its path but for bursts of four frames; a frame that leaves others behind is marked."""
     bursts = (message(4 * FRAME_BYTES, 2, 0, start=round(at * US)) for at in bursts_us)
     scenario = Scenario(
         topology=SingleSwitch(hosts=3, link=link(rate, "100ns")),
@@ -104,7 +105,7 @@ class TestPaperForm:
 class TestVendorForm:
     """100 Gbit/s: R_AI 20 Mbit/s, R_HAI 200 Mbit/s; the increase timer 300 us."""
 
-    FIRST_CUT = [(4.001, 50.77668), (304.001, 75.38834), (604.001, 87.69417)]
+    FIRST_CUT = ((4.001, 50.77668), (304.001, 75.38834), (604.001, 87.69417))
 
     def test_one_notification(self) -> None:
         """No change at once; after the cut fast recovery, one additive and then hyper-additive steps."""

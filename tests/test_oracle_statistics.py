@@ -62,7 +62,7 @@ class TestOneQueue:
     @pytest.mark.parametrize("sources", [2, 5, 16])
     @pytest.mark.parametrize("step", ["none", "frame", "random"])
     def test_periodic_sources(self, sources: int, step: str) -> None:
-        """Period of n frame times each: n - 1 frames wait at most, and none if phases are whole frames apart."""
+        """Period n frame times: at most n - 1 frames wait, and none if phases are whole frames apart."""
         rng = np.random.default_rng(sources)
         phases = {
             "none": np.zeros(sources, dtype=np.int64),
@@ -103,7 +103,7 @@ class TestLittle:
 
 
 class TestHashing:
-    """Flows at line rate from every host of a leaf over m spines, chosen by hash; 100 seeds and two leaves."""
+    """Flows at line rate from every host of a leaf over m spines, chosen by hash; 2 leaves, 100 seeds."""
 
     @pytest.mark.parametrize(
         ("links", "share", "fullest"),

@@ -32,6 +32,7 @@ from fabric.spec import (
     FatTree,
     Incast,
     LeafSpine,
+    Lossy,
     Permutation,
     Pfc,
     QueueRecord,
@@ -40,6 +41,7 @@ from fabric.spec import (
     Scenario,
     SingleSwitch,
     Switch,
+    TrafficClass,
 )
 from fabric.topology import build_network
 
@@ -97,11 +99,11 @@ def strips_below(ax: Axes) -> dict[str, Axes]:
     return {heading(one): one for one in ax.figure.axes if one is not ax}
 
 
-def area(strip: Axes) -> float:
-    """Return the area of the stack that a strip shows."""
+def area(strip: Axes, *, of: str = "collections") -> float:
+    """Return the area of the stack or the stairs that a strip shows."""
     total = 0.0
-    for layer in strip.collections:
-        (path,) = layer.get_paths()
+    for layer in getattr(strip, of):
+        path = layer.get_path() if of == "patches" else layer.get_paths()[0]
         x, y = path.vertices[:, 0], path.vertices[:, 1]
         total += abs(float(np.dot(x[:-1], y[1:]) - np.dot(x[1:], y[:-1]))) / 2
     return total
@@ -167,6 +169,17 @@ class TestQueues:
         paused_ps = float((pauses["end_ps"] - pauses["begin_ps"]).sum())
         assert area(strips["Ports paused by PFC"]) * unit_ps == pytest.approx(paused_ps)
         assert area(strips["Frames marked by ECN, per µs"]) == pytest.approx(len(congested.marks))
+
+    def test_drops_have_a_strip(self) -> None:
+        lossy = TrafficClass(name="data", pfc=False, lossy=Lossy(limit="10KB"))
+        switch = Switch(classes=(lossy, TrafficClass(name="control", priority=7, pfc=False)))
+        record = Record(queues=QueueRecord(delta=1), drops=True)
+        result = run(CONGESTED.replace(switch=switch, record=record), engine="reference", progress=False)
+        strips = strips_below(plot.queues(result))
+        assert list(strips) == ["Frames dropped, per µs"]
+        strip = strips["Frames dropped, per µs"]
+        assert strip.get_xlabel() == "Time (ms)"
+        assert 1000 * area(strip, of="patches") == pytest.approx(len(result.drops))
 
     def test_a_strip_is_labelled_where_nothing_else_is(self, congested: Result) -> None:
         ax = plot.queues(congested)

@@ -88,6 +88,22 @@ class TestSameBits:
             outcome = compare_engines(bounded, steps=[("ps", 400_000)], window=window)
             assert outcome.reason == "FINISHED"
 
+    @pytest.mark.parametrize("rto_ps", [1, 300_000, 5_000_000, 19_999_999, 20_000_001])
+    def test_time_outs_shorter_than_any_delay(self, rto_ps: int) -> None:
+        """They expire within the window in which they were set."""
+        flows = [{"source": source, "destination": 0, "frames": 20} for source in (1, 2)]
+        lowered = small_lowered(
+            hosts=3,
+            delay_ps=20_000_000,
+            transport={"rto_ps": rto_ps, "window_frames": 4},
+            flows=flows,
+            port_record=7,
+            flow_record=3,
+            until_ps=300_000_000,
+        )
+        outcome = compare_engines(lowered, steps=[("ps", 7_000_000)], window=0.9)
+        assert outcome.columns["flow_timeouts"].min() > 0
+
     @pytest.mark.parametrize("seed", range(6))
     def test_flows_that_complete_while_they_wait(self, seed: int) -> None:
         """Time-outs shorter than a round trip, in classes that take turns at one port."""
@@ -182,7 +198,7 @@ def assert_same(outcome: Outcome, expected: Outcome, *, names: tuple[str, str]) 
     if outcome.reason != expected.reason:
         differences.insert(0, f"stopped: {outcome.reason}, {expected.reason}")
     if differences:
-        pytest.fail(f"{names[0]} and {names[1]} differ:\n" + "\n".join(differences), pytrace=False)
+        raise AssertionError(f"{names[0]} and {names[1]} differ:\n" + "\n".join(differences))
 
 
 def _column_differences(outcome: Outcome, expected: Outcome) -> Iterator[str]:

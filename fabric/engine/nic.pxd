@@ -14,7 +14,7 @@ from fabric.engine.packet cimport DATA, Packet
 from fabric.engine.port cimport Port
 from fabric.engine.profile cimport SHARED_LEVEL, Scheduler, TransportProfile
 from fabric.engine.ready cimport ready_pop, ready_push, ready_settle_top
-from fabric.engine.ring cimport Ring, ring_empty, ring_front, ring_pop, ring_push
+from fabric.engine.ring cimport Ring, ring_empty, ring_front, ring_pop_queue, ring_push
 from fabric.engine.scheduler cimport dwrr_pick, top_level
 from fabric.engine.types cimport NEVER, i64, later, likely, trailing_zeros, u8, u16, u32, u64, unlikely
 from fabric.engine.world cimport ERROR_MEMORY, ReadyHeap, World
@@ -67,13 +67,12 @@ cdef inline void clear_if_idle(World* w, Port* p, u32 index, u8 c) noexcept nogi
     """Drops the class from the port's backlog when it has neither control frames nor flows."""
     if w.ready[index].count == 0 and ring_empty(&w.queues[index].frames):
         p.backlog &= ~<u8>(1 << c)
-        w.queues[index].deficit = 0
 
 
 cdef inline void send_control(World* w, Port* p, u32 index, u8 c, i64 start_ps) noexcept nogil:
     cdef Ring* ring = &w.queues[index].frames
     transmit(w, p, ring_front(ring), start_ps)
-    ring_pop(ring)
+    ring_pop_queue(ring)
     clear_if_idle(w, p, index, c)
 
 
@@ -156,6 +155,8 @@ cdef inline void nic_start(World* w, Node* n, u32 port, Port* p, i64 start_ps) n
         send_data(w, n, p, index, c, start_ps)
     else:
         send_control(w, p, index, c, start_ps)
+    if not p.backlog >> c & 1:
+        w.queues[index].deficit = 0
 
 
 cdef inline void nic_advance(World* w, Node* n, u32 port, Port* p, i64 time_ps) noexcept nogil:

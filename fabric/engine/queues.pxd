@@ -9,7 +9,7 @@ from libc.stdlib cimport calloc, free
 from fabric.engine.node cimport Node
 from fabric.engine.packet cimport Packet
 from fabric.engine.port cimport IngressQueues
-from fabric.engine.ring cimport Ring, ring_empty, ring_free, ring_front, ring_pop, ring_push
+from fabric.engine.ring cimport Ring, ring_empty, ring_free, ring_front, ring_pop_queue, ring_push
 from fabric.engine.types cimport likely, u32
 from fabric.engine.world cimport World
 
@@ -71,8 +71,8 @@ cdef inline void queue_pop(World* w, const Node* n, u32 index) noexcept nogil:
     """Takes off what `queue_front` showed."""
     cdef IngressQueues* queues
     if likely(not n.per_ingress_arbiter):
-        ring_pop(&w.queues[index].frames)
+        ring_pop_queue(&w.queues[index].frames)
         return
     queues = w.ingress_queues[index]
     queues.last = next_ingress(queues)
-    ring_pop(&queues.by_ingress[queues.last])
+    ring_pop_queue(&queues.by_ingress[queues.last])

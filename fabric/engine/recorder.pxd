@@ -81,7 +81,8 @@ cdef inline void fingerprint_arrival(World* w, u32 port, const Packet* frame) no
     )
     w.fingerprint += mix64(
         (<u64>frame.time_ps + (<u64>port + 1) * <u64>0x9E3779B97F4A7C15)
-        ^ mix64(frame_identity(frame) + looks * <u64>0xD6E8FEB86659FD93)
+        ^ (frame_identity(frame) * <u64>0xD6E8FEB86659FD93)
+        ^ (looks * <u64>0xA0761D6478BD642F)
     )
 
 

@@ -67,6 +67,14 @@ cdef inline void ring_pop(Ring* ring) noexcept nogil:
     ring.head += 1
 
 
+cdef inline void ring_pop_queue(Ring* ring) noexcept nogil:
+    """Pops, and starts over at the first slot when that empties the ring: a short queue stays in one line."""
+    ring.head += 1
+    if ring.head == ring.tail:
+        ring.head = 0
+        ring.tail = 0
+
+
 cdef inline void ring_free(Ring* ring) noexcept nogil:
     free(ring.slots)
     ring.slots = NULL

@@ -125,7 +125,9 @@ cdef inline StopReason run_windows(World* w, i64 until_ps, u64 max_hops) noexcep
                 return STOP_BUDGET
             continue
         due_ps = next_due(w)
-        if due_ps == NEVER or (due_ps >= until_ps and not anything_left(w)):
-            return stop(w, STOP_FINISHED if w.completed_flows == w.n_flows else STOP_STALLED)
+        if due_ps == NEVER:
+            break
         w.now_ps = sooner(due_ps, until_ps)
-    return stop(w, STOP_UNTIL)
+    if anything_left(w):
+        return stop(w, STOP_UNTIL)
+    return stop(w, STOP_FINISHED if w.completed_flows == w.n_flows else STOP_STALLED)

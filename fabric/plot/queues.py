@@ -21,7 +21,18 @@ from fabric.result.text import size_text, time_text
 
 from .steps import envelope
 from .strips import STRIP_INCHES, draw_strips, strips_of
-from .style import COLOURS, GREY, SIZE_INCHES, arrows, label_lines, size_axis, spaced, styled, time_axis, title
+from .style import (
+    COLOURS,
+    GREY,
+    SIZE_INCHES,
+    arrows,
+    label_lines,
+    size_axis,
+    spaced,
+    styled,
+    time_axis,
+    title,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

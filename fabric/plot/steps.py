@@ -92,4 +92,5 @@ def _time_since(instants_ps: Array, edges_ps: Array) -> Array:
     ordered = np.sort(instants_ps)
     sums = np.concatenate([[0.0], np.cumsum(ordered, dtype=np.float64)])
     before = np.searchsorted(ordered, edges_ps)
-    return before * np.asarray(edges_ps, np.float64) - sums[before]
+    total: Array = before * np.asarray(edges_ps, np.float64) - sums[before]
+    return total

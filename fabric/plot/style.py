@@ -111,8 +111,9 @@ def _dress(ax: Axes) -> None:
 
 def title(ax: Axes, text: str, *, note: str = "") -> None:
     """Write what the picture shows above it, and below that a note in grey, its long lines broken."""
-    width = int(ax.get_window_extent().width * 72 / ax.get_figure(root=True).dpi / (LETTER_WIDTH * NOTE_SIZE))
-    note = "\n".join(fill(line, max(width, SHORTEST_LINE)) for line in note.splitlines())
+    points = ax.get_window_extent().width * 72 / ax.figure.dpi
+    letters = max(int(points / (LETTER_WIDTH * NOTE_SIZE)), SHORTEST_LINE)
+    note = "\n".join(fill(line, letters) for line in note.splitlines())
     pad = 9 + (1.35 * NOTE_SIZE * (1 + note.count("\n")) if note else 0)
     ax.set_title(text, loc="left", fontsize=TITLE_SIZE, fontweight="bold", pad=pad)
     if note:

@@ -17,8 +17,9 @@ from .rng import GOLDEN, MASK64, mix64
 
 __all__ = ["Tally"]
 
-ARRIVAL_FACTOR = 0xD6E8FEB86659FD93
-"""An odd constant that spreads small fields over 64 bits."""
+IDENTITY_FACTOR = 0xD6E8FEB86659FD93
+FIELDS_FACTOR = 0xA0761D6478BD642F
+"""Odd constants that spread small numbers over 64 bits."""
 
 
 class Tally:
@@ -81,13 +82,16 @@ class Tally:
 def arrival_hash(frame: Frame, *, port: int, time_ps: int) -> int:
     """What one arrival adds to the fingerprint."""
     fields = frame.size_bytes << 16 | frame.kind << 8 | frame.traffic_class << 1 | frame.mark
-    content = mix64(frame.identity + fields * ARRIVAL_FACTOR)
-    return mix64(_place(port, time_ps) ^ content)
+    return mix64(_place(port, time_ps) ^ _identity(frame) ^ (fields * FIELDS_FACTOR & MASK64))
 
 
 def drop_hash(frame: Frame, *, port: int, reason: int, time_ps: int) -> int:
     """What one drop adds to the fingerprint."""
-    return mix64(_place(port, time_ps) ^ (frame.identity * ARRIVAL_FACTOR & MASK64) ^ reason)
+    return mix64(_place(port, time_ps) ^ _identity(frame) ^ reason)
+
+
+def _identity(frame: Frame) -> int:
+    return frame.identity * IDENTITY_FACTOR & MASK64
 
 
 def _place(port: int, time_ps: int) -> int:

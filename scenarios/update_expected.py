@@ -1,0 +1,137 @@
+"""Run every scenario, print what changed against `expected.json`, and write it anew.
+
+::
+
+    python scenarios/update_expected.py [NAME ...] [--check]
+
+A case is a scenario file, perhaps with values set. What is kept of a run are the fingerprint (a hash of
+every arrival of every frame), the number of hops, and headline numbers, all of them integers, so that
+any change of behaviour is a change of that file which whoever made it can see and explain. With names,
+only those cases are run; with `--check` nothing is written, and the exit code is 1 if anything differs.
+`tests/test_scenarios.py` compares the same numbers.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import fabric
+
+FOLDER = Path(__file__).resolve().parent
+EXPECTED = FOLDER / "expected.json"
+
+
+@dataclass(frozen=True)
+class Case:
+    """A scenario file with values set."""
+
+    file: str
+    overrides: tuple[str, ...] = ()
+
+    def load(self, *more: str) -> fabric.Scenario:
+        """Return its scenario, with further values set."""
+        return fabric.load_scenario(FOLDER / self.file, overrides=(*self.overrides, *more))
+
+
+DCQCN, NO_CONTROL = "transport.congestion.kind=dcqcn", "transport.congestion.kind=none"
+
+CASES: dict[str, Case] = {
+    "incast": Case("incast.toml"),
+    "incast_pfc_only": Case("incast_pfc_only.toml"),
+    "incast_lossy": Case("incast_lossy.toml"),
+    "permutation_1024": Case("permutation_1024.toml"),
+    "permutation_1024 with DCQCN": Case("permutation_1024.toml", (DCQCN,)),
+    "oversubscription 1:1": Case("oversubscription.toml"),
+    "oversubscription 1.2:1": Case("oversubscription.toml", ("topology.oversubscription=1.2",)),
+    "oversubscription 1.5:1": Case("oversubscription.toml", ("topology.oversubscription=1.5",)),
+    "oversubscription 1.5:1 with DCQCN": Case(
+        "oversubscription.toml", ("topology.oversubscription=1.5", DCQCN)
+    ),
+    "websearch": Case("websearch.toml"),
+    "websearch without DCQCN": Case("websearch.toml", (NO_CONTROL,)),
+    "victim": Case("victim.toml"),
+    "victim with round robin": Case("victim.toml", ("switch.arbiter=round_robin",)),
+    "victim with DCQCN": Case("victim.toml", (DCQCN,)),
+}
+"""Every case by its name."""
+
+
+def measure(result: fabric.Result) -> dict[str, Any]:
+    """Return what is kept of a run, as plain data."""
+    summary = result.summary
+    return {
+        "status": result.status,
+        "fingerprint": result.fingerprint,
+        "hops": summary["hops"],
+        "fct_ps": {
+            name: {key: int(part["fct_ps"][key]) for key in ("p50", "p99", "max")}
+            for name, part in summary["patterns"].items()
+        },
+        "queue_peak_bytes": int(result.ports["queue_peak_bytes"].max()),
+        "marks": summary["marks"],
+        "paused_ps": summary["pauses"]["paused_ps"],
+        "drops": sum(summary["drops"].values()),
+        "retransmitted": summary["retransmitted"],
+        "timeouts": summary["timeouts"],
+    }
+
+
+def expected_of(case: Case, result: fabric.Result) -> dict[str, Any]:
+    """Return the entry of a case in `expected.json`."""
+    return {"file": case.file, "set": list(case.overrides), **measure(result)}
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any], *, path: str = "") -> Iterator[str]:
+    """Yield a line for every value that is not the same."""
+    for key in dict.fromkeys([*old, *new]):
+        one, other = old.get(key), new.get(key)
+        if isinstance(one, Mapping) and isinstance(other, Mapping):
+            yield from differences(one, other, path=f"{path}{key}.")
+        elif one != other:
+            change = f" ({other - one:+})" if isinstance(one, int) and isinstance(other, int) else ""
+            yield f"{path}{key}: {one} -> {other}{change}"
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run cases, print differences, write the file."""
+    parser = argparse.ArgumentParser(description="Run every scenario and bring expected.json up to date.")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="cases to run (default: all)")
+    parser.add_argument("--check", action="store_true", help="write nothing; exit code 1 if anything differs")
+    options = parser.parse_args(arguments)
+    unknown = [name for name in options.names if name not in CASES]
+    if unknown:
+        parser.error(f"no case {unknown[0]!r}; there are: {', '.join(CASES)}")
+    known = json.loads(EXPECTED.read_text(encoding="utf-8")) if EXPECTED.exists() else {}
+    entries = {name: known[name] for name in CASES if name in known}
+    changed = list(known) != list(entries)
+    for name in options.names or CASES:
+        began_s = time.perf_counter()
+        case = CASES[name]
+        entries[name] = expected_of(case, fabric.run(case.load(), progress=False))
+        lines = list(differences(known.get(name, {}), entries[name]))
+        changed |= bool(lines)
+        print(f"{name}: {'changed' if lines else 'the same'} ({time.perf_counter() - began_s:.1f} s)")
+        print("".join(f"    {line}\n" for line in lines), end="", flush=True)
+    if changed and not options.check:
+        _write({name: entries[name] for name in CASES if name in entries})
+        print(f"wrote {EXPECTED}")
+    return int(changed and options.check)
+
+
+def _write(entries: Mapping[str, Any]) -> None:
+    """Write the file whole or not at all."""
+    draft = EXPECTED.with_suffix(".tmp")
+    draft.write_text(json.dumps(entries, indent=2) + "\n", encoding="utf-8")
+    os.replace(draft, EXPECTED)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

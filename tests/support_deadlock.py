@@ -1,0 +1,187 @@
+"""Networks on which PFC can deadlock, and the verdict on a run.
+
+Model of the oracles: 40 Gbit/s, 1 us, frames of 1000 B and nothing else on the wire, no acknowledgements, no
+congestion control, unlimited memory; a switch pauses an ingress at XOFF = 40,000 B and resumes it at
+38,000 B. Every flow has hosts of its own at both ends; a rate below the line's is that of the sender's cable.
+Sources run for 10 ms (100 ms where a rate is near a threshold), starts spread over 5 us.
+
+Criterion: all sources have a finite message; when nothing is left to happen, bytes that still wait in
+switches are a deadlock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from support_oracles import (
+    GBPS,
+    MS,
+    SECOND,
+    Outcome,
+    graph,
+    link,
+    lossless_switch,
+    message,
+    messages,
+    run,
+    transport,
+)
+
+from fabric.spec import Run, Scenario
+
+LINE_GBPS = 40
+
+
+@dataclass(frozen=True)
+class Stream:
+    """One flow: the switches that its two hosts hang on, its rate, and the way between."""
+
+    name: str
+    path: Sequence[str]
+    rate_gbps: float = LINE_GBPS
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What all oracles share, and what their variations change."""
+
+    line_gbps: int = LINE_GBPS
+    delay: str = "1us"
+    frame_bytes: int = 1_000
+    xoff: int = 40_000
+    xon: int = 38_000
+    duration_ms: int = 10
+    seed: int = 1
+
+
+DEFAULT = Setting()
+
+
+@dataclass(frozen=True, eq=False)
+class Verdict:
+    """What became of a run.
+
+    Attributes
+    ----------
+    deadlock : bool
+    goodput_gbps : numpy.ndarray
+        By stream, what it sent while all sources were on.
+    pauses_to_hosts : int
+    pauses_between_switches : dict
+        Pauses by who sent them towards whom.
+    end_ps : int
+        When the last frame arrived.
+    """
+
+    deadlock: bool
+    goodput_gbps: np.ndarray
+    pauses_to_hosts: int
+    pauses_between_switches: dict[tuple[str, str], int] = field(default_factory=dict)
+    end_ps: int = 0
+
+
+def judge(
+    cables: Sequence[tuple[str, str]],
+    streams: Sequence[Stream],
+    *,
+    arbiter: str,
+    setting: Setting = DEFAULT,
+    by_shortest_path: bool = False,
+) -> Verdict:
+    """Run the streams over the cables between switches, each along its own path."""
+    outcome = _run(cables, streams, arbiter, setting, by_shortest_path)
+    sent_bytes = outcome.columns["port_tx_bytes"][outcome.lowered.flow_port]
+    done = outcome.until(100 * SECOND)
+    deadlock = done.bytes_left > 0
+    assert done.status == ("STALLED" if deadlock else "FINISHED")
+    assert done.columns["drops_by_reason"].sum() == 0
+    network, pauses = done.network, done.columns["pauses_sent"].sum(axis=1)
+    to_hosts, between = 0, {}
+    for port in np.flatnonzero(pauses).tolist():
+        owner, peer = (
+            network.names[network.port_node[end]] for end in (port, int(network.port_peer[port]))
+        )
+        if peer.startswith("h"):
+            to_hosts += int(pauses[port])
+        else:
+            between[owner, peer] = int(pauses[port])
+    return Verdict(
+        deadlock=deadlock,
+        goodput_gbps=sent_bytes * 8.0 * SECOND / (setting.duration_ms * MS) / GBPS,
+        pauses_to_hosts=to_hosts,
+        pauses_between_switches=between,
+        end_ps=int(done.columns["counters"]["end_ps"]),
+    )
+
+
+def _run(
+    cables: Sequence[tuple[str, str]],
+    streams: Sequence[Stream],
+    arbiter: str,
+    setting: Setting,
+    by_shortest_path: bool,
+) -> Outcome:
+    """As far as the sources are all on."""
+    next_hops: dict[tuple[str, str], str] = {}
+    ends: list[tuple[str, str] | tuple[str, str, Mapping[str, Any]]] = []
+    flows = []
+    for stream in streams:
+        source, sink = f"h-{stream.name}", f"h-{stream.name}-sink"
+        rate_bps = round(stream.rate_gbps * GBPS)
+        ends += [(source, stream.path[0], {"rate_bps": rate_bps}), (sink, stream.path[-1])]
+        flows.append(message(rate_bps * setting.duration_ms // 8_000, source, sink))
+        next_hops.update({(here, sink): there for here, there in pairwise(stream.path)})
+    topology, network = graph(*cables, *ends, default=link(setting.line_gbps * GBPS, setting.delay))
+    scenario = Scenario(
+        topology=topology,
+        switch=lossless_switch(setting.xoff, xon=setting.xon, arbiter=arbiter),
+        transport=transport(setting.frame_bytes),
+        traffic=messages(*flows, jitter="5us"),
+        run=Run(seed=setting.seed, fingerprint=False),
+    )
+    return run(
+        scenario,
+        network=network,
+        next_hops=None if by_shortest_path else next_hops,
+        until_ps=setting.duration_ms * MS,
+    )
+
+
+def at_rate(streams: Sequence[Stream], rate_gbps: float) -> list[Stream]:
+    return [replace(stream, rate_gbps=rate_gbps) for stream in streams]
+
+
+def ring(switches: int, hops: int, per_switch: int) -> tuple[list[tuple[str, str]], list[Stream]]:
+    """Every switch sends `per_switch` streams to the one `hops` further, clockwise."""
+    names = [f"s{number}" for number in range(switches)]
+    streams = [
+        Stream(f"{start}-{number}", [names[(start + hop) % switches] for hop in range(hops + 1)])
+        for start in range(switches)
+        for number in range(per_switch)
+    ]
+    return list(pairwise([*names, names[0]])), streams
+
+
+def square(f3_gbps: float = 0) -> tuple[list[tuple[str, str]], list[Stream]]:
+    """Switches A, B, C, D in a ring: f1 along A B C D, f2 along C D A B, f3 (if it has a rate) along B C."""
+    streams = [Stream("f1", ("sA", "sB", "sC", "sD")), Stream("f2", ("sC", "sD", "sA", "sB"))]
+    if f3_gbps:
+        streams.append(Stream("f3", ("sB", "sC"), f3_gbps))
+    return [("sA", "sB"), ("sB", "sC"), ("sC", "sD"), ("sD", "sA")], streams
+
+
+def clos(*, bounced: bool) -> tuple[list[tuple[str, str]], list[Stream]]:
+    """Two spines, four leaves, four top-of-rack switches, of which T1 and T4 have lost an uplink.
+
+    Green and blue either bounce (down to a leaf and up again) or go up and down once.
+    """
+    cables = [(f"L{leaf}", f"S{spine}") for leaf in range(1, 5) for spine in (1, 2)]
+    cables += [("T1", "L2"), ("T2", "L1"), ("T2", "L2"), ("T3", "L3"), ("T3", "L4"), ("T4", "L4")]
+    green = "T3 L3 S1 L1 S2 L2 T1" if bounced else "T3 L3 S1 L2 T1"
+    blue = "T2 L1 S2 L3 S1 L4 T4" if bounced else "T2 L1 S2 L4 T4"
+    ways = {"green": green, "blue": blue, "f3": "T1 L2 S2 L3 T3", "f4": "T4 L4 S1 L1 T2"}
+    return cables, [Stream(name, way.split()) for name, way in ways.items()]

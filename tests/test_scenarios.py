@@ -1,0 +1,249 @@
+"""The shipped scenarios: every one gives what `scenarios/expected.json` says, bit for bit, and small
+versions of them give the same with the readable engine.
+
+`python scenarios/update_expected.py` writes that file anew and prints what changed.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import fabric
+from fabric.cli import main
+from fabric.result import Result
+
+FOLDER = Path(__file__).resolve().parent.parent / "scenarios"
+
+
+def _load_script(path: Path) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+script = _load_script(FOLDER / "update_expected.py")
+EXPECTED: dict[str, Any] = json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))
+FILES = sorted(path.name for path in FOLDER.glob("*.toml"))
+
+
+@functools.cache
+def result_of(name: str) -> Result:
+    return fabric.run(script.CASES[name].load(), progress=False)
+
+
+def longest_ms(name: str, pattern: str = "*") -> float:
+    return float(result_of(name).flows.where(pattern=pattern)["fct_ps"].max()) / 1e9
+
+
+def slowdown(name: str, percentile: float) -> float:
+    of = result_of(name).flows["slowdown"]
+    return float(np.percentile(of, percentile, method="inverted_cdf"))
+
+
+SLOW = {"websearch without DCQCN"}
+"""Cases that take more than 5 s."""
+
+MARKED = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in script.CASES]
+
+
+class TestExpected:
+    @pytest.mark.parametrize("name", MARKED)
+    def test_gives_what_is_checked_in(self, name: str) -> None:
+        assert script.expected_of(script.CASES[name], result_of(name)) == EXPECTED[name], (
+            "behaviour changed; if that is meant, run python scenarios/update_expected.py and say why"
+        )
+
+    def test_every_file_is_a_case_and_every_case_is_checked_in(self) -> None:
+        assert {case.file for case in script.CASES.values()} == set(FILES)
+        assert list(EXPECTED) == list(script.CASES)
+
+    @pytest.mark.parametrize("file", FILES)
+    def test_opens_with_its_question_and_the_number_to_expect(self, file: str) -> None:
+        text = (FOLDER / file).read_text(encoding="utf-8")
+        assert text.startswith("# ")
+        assert f"fabric run scenarios/{file}" in text
+        scenario = fabric.load_scenario(FOLDER / file)
+        assert scenario.name == file.removesuffix(".toml")
+        assert scenario.question.endswith("?")
+        assert any(letter.isdigit() for letter in scenario.expect)
+
+
+class TestAnswers:
+    """What the headers say about the runs, as far as it is more than a number of `expected.json`."""
+
+    def test_an_incast_takes_its_floor_plus_the_idle_time_of_its_port(self) -> None:
+        floor_ms, way_ms = 64 * (488 * 83.56 + 24.68) / 1e6, 0.004
+        assert longest_ms("incast_pfc_only", "incast") == pytest.approx(floor_ms + way_ms, abs=5e-4)
+        result = result_of("incast")
+        (port,) = result.ports.where(link="leaf0->host0")
+        idle_ms = (1 - port["utilisation"]) * result.duration_ps / 1e9
+        assert longest_ms("incast", "incast") == pytest.approx(floor_ms + idle_ms, abs=0.005)
+        assert longest_ms("incast", "incast") == pytest.approx(2.800, abs=5e-4)
+
+    @pytest.mark.parametrize(
+        ("name", "least", "most"),
+        [("incast", 12.6, 45.8), ("incast_pfc_only", 23.0, 51.2), ("incast_lossy", 9.2, 17.3)],
+    )
+    def test_victims_of_an_incast(self, name: str, least: float, most: float) -> None:
+        victims = result_of(name).flows.where(pattern="incast-victims")["slowdown"]
+        assert [victims.min(), victims.max()] == pytest.approx([least, most], abs=0.05)
+
+    def test_a_loss_costs_a_synchronous_step_a_time_out(self) -> None:
+        flows = result_of("incast_lossy").flows
+        waited = flows[flows["timeouts"] > 0]
+        assert len(waited) == 7
+        assert waited["fct_ps"].min() > flows[flows["timeouts"] == 0]["fct_ps"].max()
+        assert longest_ms("incast_lossy") / longest_ms("incast") == pytest.approx(2.12, abs=0.01)
+
+    def test_lossless_classes_lose_nothing(self) -> None:
+        lossy = [name for name in EXPECTED if EXPECTED[name]["drops"]]
+        assert lossy == ["incast_lossy"]
+
+    @pytest.mark.parametrize(
+        ("name", "median", "slow", "last"),
+        [("permutation_1024", 1.98, 4.83, 5.78), ("permutation_1024 with DCQCN", 5.45, 9.68, 12.53)],
+    )
+    def test_collisions_of_a_permutation(self, name: str, median: float, slow: float, last: float) -> None:
+        found = [slowdown(name, percentile) for percentile in (50, 99, 100)]
+        assert found == pytest.approx([median, slow, last], abs=0.006)
+
+    def test_the_share_of_empty_uplinks_is_that_of_independent_hashing(self) -> None:
+        ports = result_of("permutation_1024").ports.where(tier="leaf->spine")
+        data = ports["tx_bytes"] > 10**6
+        assert 1 - data.mean() == pytest.approx((1 - 1 / 32) ** 32, abs=3 * np.sqrt(0.36 * 0.64 / len(ports)))
+
+    def test_oversubscription_costs_its_full_proportion(self) -> None:
+        floor_ms = longest_ms("oversubscription 1:1")
+        assert floor_ms == pytest.approx(0.704, abs=5e-4)
+        assert longest_ms("oversubscription 1.2:1") / floor_ms == pytest.approx(1.2, rel=0.01)
+        assert longest_ms("oversubscription 1.5:1") / floor_ms == pytest.approx(1.5, rel=0.01)
+        uplinks = result_of("oversubscription 1:1").ports.where(tier="leaf->spine")["utilisation"]
+        assert uplinks.max() / uplinks.mean() == pytest.approx(1.17, abs=0.01)
+
+    def test_websearch_offers_its_load_and_is_slowed_down(self) -> None:
+        flows = result_of("websearch").flows
+        offered = flows["size_bytes"].sum() * 8 / (128 * 400e9 * 5e-3)
+        assert offered == pytest.approx(0.6, rel=0.03)
+        found = [slowdown("websearch", percentile) for percentile in (50, 99)]
+        assert found == pytest.approx([2.07, 23.1], rel=0.005)
+        short = flows["slowdown"][flows["size_bytes"] <= 10_000]
+        assert np.median(short) == pytest.approx(1.10, abs=0.01)
+
+    @pytest.mark.parametrize(
+        ("name", "victim_gbps", "h1_gbps", "other_gbps"),
+        [("victim", 96.7, 96.6, 99.8), ("victim with round robin", 99.0, 98.0, 98.0)],
+    )
+    def test_a_victim_falls_to_the_rate_of_its_neighbour(
+        self, name: str, victim_gbps: float, h1_gbps: float, other_gbps: float
+    ) -> None:
+        flows = result_of(name).flows
+        goodput = dict(zip(flows["name"].tolist(), (flows["goodput_bps"] / 1e9).tolist(), strict=True))
+        assert goodput.pop("victim") == pytest.approx(victim_gbps, abs=0.1)
+        assert goodput.pop("h1") == pytest.approx(h1_gbps, abs=0.1)
+        assert list(goodput.values()) == pytest.approx([other_gbps] * 3, abs=0.1)
+
+
+LEAF_SPINE = ("topology.leaves=3", "topology.spines=2", "topology.hosts_per_leaf=4", "switch.buffer=4MB")
+THRESHOLDS = ("switch.ecn.kmin=50KB", "switch.ecn.kmax=200KB")
+BUSY = ("topology.oversubscription=4", "traffic[0].duration=70us", "run.seed=4")
+INCAST = (*LEAF_SPINE, "traffic[0].senders=7", "traffic[0].size=600KB", "traffic[0].victims=1")
+
+SMALL = {
+    "incast": (*INCAST, *THRESHOLDS),
+    "incast_pfc_only": INCAST,
+    "incast_lossy": (*INCAST, *THRESHOLDS, "switch.buffer=512KB", "transport.reliability.rto=200us"),
+    "permutation_1024": (*LEAF_SPINE, *THRESHOLDS, "traffic[0].size=300KB", "switch.buffer=2MB"),
+    "permutation_1024 with DCQCN": (*LEAF_SPINE, *THRESHOLDS, "traffic[0].size=300KB"),
+    "oversubscription 1.2:1": (*LEAF_SPINE, *THRESHOLDS, "traffic[0].size=64KB"),
+    "oversubscription 1.5:1 with DCQCN": (*LEAF_SPINE, *THRESHOLDS, "traffic[0].size=64KB"),
+    "websearch": (*LEAF_SPINE, *THRESHOLDS, *BUSY),
+    "victim": (*THRESHOLDS, *(f"traffic[0].flows[{flow}].size=1MB" for flow in range(5))),
+    "victim with round robin": tuple(f"traffic[0].flows[{flow}].size=1MB" for flow in range(5)),
+    "victim with DCQCN": (*THRESHOLDS, *(f"traffic[0].flows[{flow}].size=1MB" for flow in range(5))),
+}
+"""Values that make a case small enough for the readable engine, and keep what it is about."""
+
+
+class TestReadableEngine:
+    @pytest.mark.parametrize("name", SMALL)
+    def test_agrees_on_a_small_version(self, name: str) -> None:
+        scenario = script.CASES[name].load(*SMALL[name])
+        native = script.measure(fabric.run(scenario, progress=False))
+        assert native["status"] == "FINISHED"
+        assert native == script.measure(fabric.run(scenario, engine="reference", progress=False))
+
+    @pytest.mark.parametrize(
+        ("name", "happens"),
+        [
+            ("incast", ("marks", "paused_ps")),
+            ("incast_pfc_only", ("paused_ps",)),
+            ("incast_lossy", ("marks", "drops", "retransmitted", "timeouts")),
+            ("permutation_1024", ("marks", "paused_ps")),
+            ("oversubscription 1.5:1 with DCQCN", ("marks",)),
+            ("websearch", ("marks",)),
+            ("victim", ("marks", "paused_ps")),
+        ],
+    )
+    def test_small_versions_keep_what_they_are_about(self, name: str, happens: tuple[str, ...]) -> None:
+        numbers = script.measure(fabric.run(script.CASES[name].load(*SMALL[name]), progress=False))
+        assert all(numbers[what] > 0 for what in happens), numbers
+
+
+class TestUpdate:
+    @pytest.fixture
+    def file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+        """Let the script work on a copy of `expected.json` with one number of one case changed."""
+        changed = {**EXPECTED, "victim": {**self.measured(), "marks": 1}}
+        path = tmp_path / "expected.json"
+        path.write_text(json.dumps(changed))
+        monkeypatch.setattr(script, "EXPECTED", path)
+        return path
+
+    def measured(self) -> dict[str, Any]:
+        found: dict[str, Any] = script.expected_of(script.CASES["victim"], result_of("victim"))
+        return found
+
+    def test_prints_what_changed_and_writes_it(self, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        marks = self.measured()["marks"]
+        before = file.read_text()
+        assert script.main(["victim", "--check"]) == 1
+        assert f"    marks: 1 -> {marks} (+{marks - 1})\n" in capsys.readouterr().out
+        assert file.read_text() == before
+        assert script.main(["victim"]) == 0
+        assert json.loads(file.read_text()) == {**EXPECTED, "victim": self.measured()}
+        assert [path.name for path in file.parent.iterdir()] == ["expected.json"]
+        assert script.main(["victim", "--check"]) == 0
+
+    def test_an_unknown_name_lists_the_known(self, file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        with pytest.raises(SystemExit, match="2"):
+            script.main(["incest"])
+        assert "there are: incast, incast_pfc_only" in capsys.readouterr().err
+
+
+class TestCommandLine:
+    def test_the_first_scenario_gives_a_table_and_a_picture(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("MPLBACKEND", "Agg")
+        assert main(["run", str(FOLDER / "incast.toml")]) == 0
+        printed = capsys.readouterr().out
+        assert f"fingerprint     {EXPECTED['incast']['fingerprint']}\n" in printed
+        assert "expected        The last of 64 messages arrives after 2.800 ms" in printed
+        assert max(map(len, printed.split("\n"))) <= 120
+        picture = tmp_path / "results" / "incast" / "queues.png"
+        assert picture.read_bytes().startswith(b"\x89PNG")
+        assert picture.stat().st_size < 200_000
