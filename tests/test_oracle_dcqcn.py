@@ -29,7 +29,10 @@ HPCC = Dcqcn(preset="hpcc", feedback="cnp", cnp_interval="100us")
 
 
 def notified(rate: str, congestion: Dcqcn, *, bursts_us: tuple[float, ...], until_us: int) -> Outcome:
-    """A message alone on its path but for bursts of four frames; a frame that leaves others behind is marked."""
+    """A message alone on its path but for bursts of four frames.
+
+    Every frame that leaves others behind is marked.
+    """
     bursts = (message(4 * FRAME_BYTES, 2, 0, start=round(at * US)) for at in bursts_us)
     scenario = Scenario(
         topology=SingleSwitch(hosts=3, link=link(rate, "100ns")),

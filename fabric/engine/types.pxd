@@ -18,7 +18,8 @@ cdef extern from *:
     #include <stdint.h>
     #define FABRIC_NEVER INT64_MAX
     #define FABRIC_LIKELY(x) __builtin_expect(!!(x), 1)
-    #define FABRIC_UNLIKELY(x) __builtin_expect(!!(x), 0)
+    /* rare enough that the compiler keeps what follows out of the hot path instead of inlining it */
+    #define FABRIC_UNLIKELY(x) __builtin_expect_with_probability(!!(x), 0, 0.9999)
     #define FABRIC_CTZ(x) __builtin_ctzll(x)
     #define FABRIC_PREFETCH(x) __builtin_prefetch(x)
     """
