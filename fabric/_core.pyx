@@ -142,7 +142,9 @@ cdef class Engine:
         w.profiles = self._profiles()
         w.schedulers = self._schedulers()
         w.transports = <TransportProfile*>self._keep("transports", _layout.TRANSPORT)
-        w.port_peer = <const u32*>self._keep("port_peer", _np.uint32)
+        # one more than there are, so that a look at the first port of a node without ports stays inside
+        self.arrays["port_peer"] = _np.append(self.lowered.port_peer, 0).astype(_np.uint32)
+        w.port_peer = <const u32*>pointer(self.arrays["port_peer"])
         w.port_node = <const u32*>self._keep("port_node", _np.uint32)
         w.port_rate_bps = <const i64*>self._keep("port_rate_bps", _np.int64)
         w.port_loss = <const double*>self._keep("port_loss", _np.float64)

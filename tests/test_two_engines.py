@@ -30,7 +30,7 @@ from fabric._core import Engine
 from fabric.lower import lookahead_ps, lower
 from fabric.lowered import STREAMS, DropReason, Lowered
 from fabric.reference import Simulator
-from fabric.spec import Pfc, Scenario
+from fabric.spec import Flow, Flows, Pfc, Scenario, SingleSwitch, Switch
 
 MOST_HOPS = 5_000
 """Where a case is cut that sends again and again."""
@@ -103,6 +103,18 @@ class TestSameBits:
         )
         outcome = compare_engines(lowered, steps=[("ps", 7_000_000)], window=0.9)
         assert outcome.columns["flow_timeouts"].min() > 0
+
+    def test_a_switch_with_thousands_of_ports(self) -> None:
+        """Local port numbers have 16 bits; frames from high ones meet at one instant."""
+        senders = (1, 4_095, 4_096, 4_199)
+        flows = tuple(Flow(source=source, destination=0, size="20KB") for source in senders)
+        scenario = Scenario(
+            topology=SingleSwitch(hosts=4_200),
+            switch=Switch(buffer="900GB"),
+            traffic=(Flows(flows=flows),),
+        )
+        outcome = compare_engines(lower(scenario), steps=[("ps", 500_000)], window=0.5)
+        assert outcome.reason == "FINISHED"
 
     @pytest.mark.parametrize("seed", range(6))
     def test_flows_that_complete_while_they_wait(self, seed: int) -> None:

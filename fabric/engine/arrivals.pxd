@@ -133,7 +133,8 @@ cdef inline void prefetch_links(World* w, const Node* n) noexcept nogil:
             prefetch(ring_slot(ring, ring.tail))
             prefetch(ring_slot(ring, ring.tail + 2))
             prefetch(&w.ingress[local * w.n_classes])
-            prefetch(&w.queues[local * w.n_classes])
+            for ahead in range(w.n_classes):
+                prefetch(&w.queues[local * w.n_classes + ahead])
 
 
 cdef inline u64 gather_arrivals(World* w, Node* n, i64 start_ps, i64 end_ps) noexcept nogil:

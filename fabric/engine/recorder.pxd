@@ -79,11 +79,9 @@ cdef inline void fingerprint_arrival(World* w, u32 port, const Packet* frame) no
     cdef u64 looks = (
         (<u64>frame.size_bytes << 16) | (<u64>frame.kind << 8) | (<u64>frame.traffic_class << 1) | frame.mark
     )
-    w.fingerprint += mix64(
-        (<u64>frame.time_ps + (<u64>port + 1) * <u64>0x9E3779B97F4A7C15)
-        ^ (frame_identity(frame) * <u64>0xD6E8FEB86659FD93)
-        ^ (looks * <u64>0xA0761D6478BD642F)
-    )
+    cdef u64 place = <u64>frame.time_ps + (<u64>port + 1) * <u64>0x9E3779B97F4A7C15
+    cdef u64 content = frame_identity(frame) * <u64>0xD6E8FEB86659FD93 + looks
+    w.fingerprint += place * ((content << 1) | 1)
 
 
 cdef inline void record_drop(

@@ -26,20 +26,55 @@ from fabric.engine.world cimport (
 )
 
 
-cdef inline void prefetch_ahead(const World* w, u32 word) noexcept nogil:
-    """Asks, a few nodes ahead of the window's walk, for what the next nodes' arrivals are read from.
+cdef inline const Port* first_link(const World* w, u32 word) noexcept nogil:
+    """The port that sends to the first port of a wake word's node."""
+    return &w.ports[w.port_peer[w.node_port_base[w.wake_node[word]]]]
 
-    Four waves of dependent loads: node, its port, the peer's port (which owns the link), the frames.
+
+cdef inline void prefetch_flow(const World* w, const Port* p) noexcept nogil:
+    """Asks for both ends of the flow whose frame comes next over a link."""
+    cdef u32 flow
+    if p.link.head != p.link.tail:
+        flow = ring_slot(&p.link, p.link.head).flow
+        if flow < w.n_flows:
+            prefetch(&w.senders[flow])
+            prefetch(&w.senders[flow].cc)
+            prefetch(&w.receivers[flow])
+
+
+cdef inline void prefetch_ahead(const World* w, u32 word) noexcept nogil:
+    """Asks, a few nodes ahead of the window's walk, for what the next nodes are read from.
+
+    Waves of dependent loads: the node; its port, queues and ready flows; the link that it hears;
+    the frames on it; the flows of these.
     """
     cdef const Port* p
-    if word + 8 < w.n_wakes:
-        prefetch(&w.nodes[w.wake_node[word + 8]])
-        prefetch(&w.ports[w.node_port_base[w.wake_node[word + 6]]])
-        prefetch(&w.ports[w.port_peer[w.node_port_base[w.wake_node[word + 4]]]])
-        p = &w.ports[w.port_peer[w.node_port_base[w.wake_node[word + 2]]]]
-        prefetch(ring_slot(&p.link, p.link.head))
-        prefetch(ring_slot(&p.link, p.link.head + 2))
-        prefetch(ring_slot(&p.link, p.link.head + 4))
+    cdef u32 node, port, first
+    if word + 8 >= w.n_wakes:
+        return
+    prefetch(&w.nodes[w.wake_node[word + 8]])
+    prefetch(<const char*>&w.nodes[w.wake_node[word + 8]] + 64)
+    node = w.wake_node[word + 6]
+    port = w.node_port_base[node]
+    prefetch(&w.ports[port])
+    prefetch(first_link(w, word + 6))
+    if node < w.n_hosts:
+        first = port * w.n_classes
+        prefetch(&w.ready[first])
+        prefetch(&w.queues[first])
+        prefetch(&w.queues[first + w.n_classes - 1])
+    p = first_link(w, word + 4)
+    prefetch(ring_slot(&p.link, p.link.head))
+    prefetch(ring_slot(&p.link, p.link.head + 2))
+    prefetch(ring_slot(&p.link, p.link.head + 4))
+    prefetch(ring_slot(&p.link, p.link.head + 6))
+    node = w.wake_node[word + 4]
+    if node < w.n_hosts:
+        prefetch(w.ready[w.node_port_base[node] * w.n_classes].slots)
+        p = &w.ports[w.node_port_base[node]]
+        prefetch(ring_slot(&p.link, p.link.tail))
+        prefetch(ring_slot(&p.link, p.link.tail + 2))
+    prefetch_flow(w, first_link(w, word + 2))
 
 
 cdef inline bint run_window(World* w, i64 start_ps, i64 end_ps) noexcept nogil:

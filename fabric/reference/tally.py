@@ -18,8 +18,7 @@ from .rng import GOLDEN, MASK64, mix64
 __all__ = ["Tally"]
 
 IDENTITY_FACTOR = 0xD6E8FEB86659FD93
-FIELDS_FACTOR = 0xA0761D6478BD642F
-"""Odd constants that spread small numbers over 64 bits."""
+"""An odd constant that spreads small numbers over 64 bits."""
 
 
 class Tally:
@@ -82,7 +81,8 @@ class Tally:
 def arrival_hash(frame: Frame, *, port: int, time_ps: int) -> int:
     """What one arrival adds to the fingerprint."""
     fields = frame.size_bytes << 16 | frame.kind << 8 | frame.traffic_class << 1 | frame.mark
-    return mix64(_place(port, time_ps) ^ _identity(frame) ^ (fields * FIELDS_FACTOR & MASK64))
+    content = _identity(frame) + fields
+    return _place(port, time_ps) * (2 * content + 1) & MASK64
 
 
 def drop_hash(frame: Frame, *, port: int, reason: int, time_ps: int) -> int:
