@@ -99,20 +99,24 @@ SWITCH = Switch(latency=Duration(0))
 LEAF_SPINE_128 = LeafSpine(leaves=8, spines=8, hosts_per_leaf=16, host_link=LINK, fabric_link=LINK)
 LEAF_SPINE_1024 = LeafSpine(leaves=32, spines=32, hosts_per_leaf=32, host_link=LINK, fabric_link=LINK)
 FAT_TREE_8192 = FatTree(k=32, link=LINK)
+JITTER = Duration("2us")
+"""Spread of the starts: no cluster starts in the same picosecond."""
 
 
 def _permutation(size: Size) -> Permutation:
-    return Permutation(size=size)
+    return Permutation(size=size, jitter=JITTER)
 
 
 def _ring(size: Size) -> Flows:
     """Every host of the 1,024 to the next: 31 of 32 flows stay below their leaf."""
     hosts = range(1024)
-    return Flows(flows=tuple(Flow(source=h, destination=(h + 1) % len(hosts), size=size) for h in hosts))
+    return Flows(
+        flows=tuple(Flow(source=h, destination=(h + 1) % len(hosts), size=size) for h in hosts), jitter=JITTER
+    )
 
 
 def _incast(size: Size) -> Incast:
-    return Incast(receivers=8, senders=64, size=size)
+    return Incast(receivers=8, senders=64, size=size, jitter=JITTER)
 
 
 CASES: tuple[Case, ...] = (
