@@ -23,6 +23,7 @@ from fabric.engine.world cimport (
     ERROR_INVARIANT,
     N_REASONS,
     N_STREAMS,
+    NO_WINDOW,
     STOP_ERROR,
     Row,
     StopReason,
@@ -32,13 +33,8 @@ from fabric.engine.world cimport (
 from fabric import lowered as _layout
 from fabric.errors import SimulationError as _SimulationError
 
-cdef extern from *:
-    """
-    #define FABRIC_MAX_WINDOW_PS ((int64_t)1 << 20)
-    """
-    const i64 MAX_WINDOW_PS "FABRIC_MAX_WINDOW_PS"
-
 cdef enum:
+    LEAST_PORT_BITS = 12
     PURPOSE_ECN = 1
     PURPOSE_LINK_LOSS = 2
 
@@ -116,15 +112,25 @@ cdef class Engine:
         self.until_ps = lowered.until_ps
         w.key_ecn = purpose_key(lowered.seed, PURPOSE_ECN)
         w.key_loss = purpose_key(lowered.seed, PURPOSE_LINK_LOSS)
-        w.lookahead_ps = int(lowered.port_delay_ps.min()) if lowered.n_ports else 1
-        w.window_ps = min(w.lookahead_ps, MAX_WINDOW_PS)
-        if lowered.window_ps:
-            w.window_ps = min(w.window_ps, <i64>lowered.window_ps)
+        w.port_bits = max(LEAST_PORT_BITS, int(degrees.max(initial=1) - 1).bit_length())
+        w.window_ps = self._longest_window_ps()
+        w.window_cursor = NO_WINDOW
         w.fingerprint_on = lowered.fingerprint
         w.record = lowered.record
         w.queue_interval_ps = lowered.record_queue_interval_ps
         w.queue_delta = lowered.record_queue_delta
         w.throughput_interval_ps = lowered.record_throughput_interval_ps
+
+    cdef i64 _longest_window_ps(self):
+        """Within this time nodes can be run one by one, and a timer set at a start does not expire."""
+        lowered = self.lowered
+        bounds = [1 << (32 - self.w.port_bits)]
+        if lowered.n_ports:
+            bounds.append(int(lowered.port_delay_ps.min()))
+        if lowered.window_ps:
+            bounds.append(int(lowered.window_ps))
+        rto_ps = lowered.transports["rto_ps"]
+        return min(bounds + rto_ps[rto_ps > 0].tolist())
 
     cdef const void* _keep(self, str name, dtype) except? NULL:
         """The memory of a lowered array, contiguous and of the type that the engine expects."""

@@ -3,7 +3,8 @@
 # Each ingress link is a FIFO, so what arrives before the window's end is a prefix of its ring. The
 # frames stay where they are; 32-bit keys (offset in the window, local port) are sorted, by buckets of
 # time and then by insertion. Ports that tie at one instant are put in the order of a keyed hash of that
-# instant when their turn comes. The key's width bounds a window to 2^20 ps and a node to 4,096 ports.
+# instant when their turn comes. A key has as many bits for the port as the largest node needs, at least
+# 12, and the others for the offset: 2^20 ps is the longest window, less where a node has over 4,096 ports.
 
 from libc.stdlib cimport realloc
 from libc.string cimport memset
@@ -15,20 +16,22 @@ from fabric.engine.types cimport NEVER, i64, likely, prefetch, trailing_zeros, u
 from fabric.engine.world cimport ERROR_MEMORY, ArrivalKeys, World, check
 
 cdef enum:
-    PORT_BITS = 12
-    OFFSET_BITS = 20
     SMALL_SORT = 24
     BUCKET_BITS = 8
     N_BUCKETS = 256
     PREFETCH_FRAMES = 12        # of each link: what a window holds at full load
 
 
-cdef inline u32 key_port(u32 key) noexcept nogil:
-    return key & ((1 << PORT_BITS) - 1)
+cdef inline u32 key_port(const World* w, u32 key) noexcept nogil:
+    return key & ((<u32>1 << w.port_bits) - 1)
 
 
-cdef inline bint same_instant(u32 a, u32 b) noexcept nogil:
-    return (a ^ b) >> PORT_BITS == 0
+cdef inline i64 key_offset(const World* w, u32 key) noexcept nogil:
+    return key >> w.port_bits
+
+
+cdef inline bint same_instant(const World* w, u32 a, u32 b) noexcept nogil:
+    return (a ^ b) >> w.port_bits == 0
 
 
 cdef inline bint reserve_keys(World* w, u64 count) noexcept nogil:
@@ -73,7 +76,7 @@ cdef inline void sort_keys(World* w, u64 count) noexcept nogil:
     cdef u32 starts[257]
     cdef u32* keys = w.arrivals.keys
     cdef u32* placed = w.arrivals.sorted
-    cdef u32 shift = PORT_BITS + OFFSET_BITS - BUCKET_BITS
+    cdef u32 shift = 32 - BUCKET_BITS
     cdef u32 i, bucket
     cdef u64 k
     if count > SMALL_SORT:
@@ -96,9 +99,10 @@ cdef inline u64 break_ties(World* w, const Node* n, u64 first, i64 time_ps) noex
     cdef u32* keys = w.arrivals.keys
     cdef u64* ties = w.arrivals.ties
     cdef u64 end = first, i, j, tie
-    cdef u32 offset = keys[first] & ~<u32>((1 << PORT_BITS) - 1)
-    while same_instant(keys[first], keys[end]):
-        tie = (tie_break(n.tie_key, time_ps, key_port(keys[end])) << 16) | key_port(keys[end])
+    cdef u32 offset = keys[first] - key_port(w, keys[first]), local
+    while same_instant(w, keys[first], keys[end]):
+        local = key_port(w, keys[end])
+        tie = (tie_break(n.tie_key, time_ps, local) << 16) | local
         i = end
         while i > first and ties[i - 1] > tie:
             ties[i] = ties[i - 1]
@@ -168,7 +172,7 @@ cdef inline u64 gather_arrivals(World* w, Node* n, i64 start_ps, i64 end_ps) noe
                 if time_ps >= end_ps:
                     break
                 check(w, time_ps >= start_ps)
-                w.arrivals.keys[count] = (<u32>(time_ps - start_ps) << PORT_BITS) | local
+                w.arrivals.keys[count] = (<u32>(time_ps - start_ps) << w.port_bits) | local
                 count += 1
                 head += 1
             if head == tail:

@@ -1,6 +1,6 @@
 # A host: what it does with a frame, its timers, and its windows.
 
-from fabric.engine.arrivals cimport PORT_BITS, break_ties, gather_arrivals, key_port, same_instant
+from fabric.engine.arrivals cimport break_ties, gather_arrivals, key_offset, key_port, same_instant
 from fabric.engine.link cimport lost_on_link
 from fabric.engine.nic cimport nic_advance, nic_next_start, nic_try
 from fabric.engine.node cimport (
@@ -80,9 +80,9 @@ cdef inline i64 host_window(World* w, Node* n, i64 start_ps, i64 end_ps) noexcep
     cdef Packet* frame
     cdef i64 due_ps
     for k in range(count):
-        if unlikely(same_instant(w.arrivals.keys[k], w.arrivals.keys[k + 1])) and k >= tied_until:
-            tied_until = break_ties(w, n, k, start_ps + (w.arrivals.keys[k] >> PORT_BITS))
-        local = key_port(w.arrivals.keys[k])
+        if unlikely(same_instant(w, w.arrivals.keys[k], w.arrivals.keys[k + 1])) and k >= tied_until:
+            tied_until = break_ties(w, n, k, start_ps + key_offset(w, w.arrivals.keys[k]))
+        local = key_port(w, w.arrivals.keys[k])
         sender = w.port_peer[n.port_base + local]
         frame = ring_front(&w.ports[sender].link)
         ring_pop(&w.ports[sender].link)
@@ -94,7 +94,7 @@ cdef inline i64 host_window(World* w, Node* n, i64 start_ps, i64 end_ps) noexcep
             return end_ps
     if count:
         w.hops += count
-        w.end_ps = later(w.end_ps, start_ps + (w.arrivals.keys[count - 1] >> PORT_BITS))
+        w.end_ps = later(w.end_ps, start_ps + key_offset(w, w.arrivals.keys[count - 1]))
     if unlikely(n.next_timer_ps < end_ps):
         host_timers(w, n, end_ps)
     due_ps = NEVER

@@ -4,7 +4,7 @@
 # towards where it came from, may be marked, and is queued by class at its egress; a free egress starts
 # it at once. See `buffer`, `pfc`, `ecn`, `queues`, `scheduler` for the parts.
 
-from fabric.engine.arrivals cimport PORT_BITS, break_ties, gather_arrivals, key_port, same_instant
+from fabric.engine.arrivals cimport break_ties, gather_arrivals, key_offset, key_port, same_instant
 from fabric.engine.buffer cimport charge, pool_share, profile_of, release, roomy, threshold
 from fabric.engine.ecn cimport ecn_mark
 from fabric.engine.egress cimport advance, catch_up, settle, try_start
@@ -200,9 +200,9 @@ cdef inline i64 switch_window(World* w, Node* n, i64 start_ps, i64 end_ps) noexc
     cdef u32 local, sender
     cdef Packet* frame
     for k in range(count):
-        if unlikely(same_instant(w.arrivals.keys[k], w.arrivals.keys[k + 1])) and k >= tied_until:
-            tied_until = break_ties(w, n, k, start_ps + (w.arrivals.keys[k] >> PORT_BITS))
-        local = key_port(w.arrivals.keys[k])
+        if unlikely(same_instant(w, w.arrivals.keys[k], w.arrivals.keys[k + 1])) and k >= tied_until:
+            tied_until = break_ties(w, n, k, start_ps + key_offset(w, w.arrivals.keys[k]))
+        local = key_port(w, w.arrivals.keys[k])
         sender = w.port_peer[n.port_base + local]
         frame = ring_front(&w.ports[sender].link)
         ring_pop(&w.ports[sender].link)
@@ -214,7 +214,7 @@ cdef inline i64 switch_window(World* w, Node* n, i64 start_ps, i64 end_ps) noexc
             return end_ps
     if count:
         w.hops += count
-        w.end_ps = later(w.end_ps, start_ps + (w.arrivals.keys[count - 1] >> PORT_BITS))
+        w.end_ps = later(w.end_ps, start_ps + key_offset(w, w.arrivals.keys[count - 1]))
     if unlikely(n.next_timer_ps < end_ps):
         switch_timers(w, n, end_ps)
     if n.settle_from_ps < end_ps:

@@ -2,8 +2,9 @@
 #
 # Everything that one node does to another travels at least `lookahead` over a link. So within a window
 # no longer than that each node can be run alone, to the window's end, in any order of nodes; there is no
-# global event queue. Where nothing is due the clock jumps. Windows are cut at will (the end of a chunk,
-# a shorter `window_ps`): the bits do not depend on it.
+# global event queue. Where nothing is due the clock jumps. Windows are cut at will (a bound of the run, a
+# shorter `window_ps`), and left and taken up again between two nodes (the end of a chunk): the bits do
+# not depend on it.
 
 from fabric.engine.host cimport host_window
 from fabric.engine.audit cimport balanced
@@ -16,6 +17,7 @@ from fabric.engine.types cimport NEVER, i64, prefetch, sooner, u32, u64, unlikel
 from fabric.engine.world cimport (
     ERROR_INVARIANT,
     ERROR_MEMORY,
+    NO_WINDOW,
     STOP_BUDGET,
     STOP_ERROR,
     STOP_FINISHED,
@@ -77,27 +79,29 @@ cdef inline void prefetch_ahead(const World* w, u32 word) noexcept nogil:
     prefetch_flow(w, first_link(w, word + 2))
 
 
-cdef inline bint run_window(World* w, i64 start_ps, i64 end_ps) noexcept nogil:
-    """Runs every node that is due before the window's end; False if none was."""
-    cdef u32 word
-    cdef Node* n
+cdef inline void run_node(World* w, u32 word) noexcept nogil:
+    """Runs the node of a wake word to the end of the window."""
+    cdef Node* n = &w.nodes[w.wake_node[word]]
     cdef i64 due_ps
-    cdef bint any_due = False
-    for word in range(w.n_wakes):
-        if w.wakes[word].due_ps >= end_ps:
-            continue
-        any_due = True
-        prefetch_ahead(w, word)
-        n = &w.nodes[w.wake_node[word]]
-        if n.kind == HOST:
-            due_ps = host_window(w, n, start_ps, end_ps)
-        else:
-            due_ps = switch_window(w, n, start_ps, end_ps)
-        if due_ps < w.wakes[n.first_wake].due_ps:
-            w.wakes[n.first_wake].due_ps = due_ps
-        if unlikely(w.error != 0 or w.out_of_memory != 0):
-            break
-    return any_due
+    if n.kind == HOST:
+        due_ps = host_window(w, n, w.now_ps, w.window_end_ps)
+    else:
+        due_ps = switch_window(w, n, w.now_ps, w.window_end_ps)
+    if due_ps < w.wakes[n.first_wake].due_ps:
+        w.wakes[n.first_wake].due_ps = due_ps
+
+
+cdef inline bint run_window(World* w, u64 enough_hops) noexcept nogil:
+    """Runs what is left of the window; False if it stopped in its midst, at `enough_hops` or an error."""
+    while w.window_cursor < w.n_wakes:
+        if w.wakes[w.window_cursor].due_ps < w.window_end_ps:
+            w.window_used = 1
+            prefetch_ahead(w, w.window_cursor)
+            run_node(w, w.window_cursor)
+        w.window_cursor += 1
+        if unlikely(w.error != 0 or w.out_of_memory != 0 or w.hops >= enough_hops):
+            return w.error == 0 and w.out_of_memory == 0 and w.window_cursor == w.n_wakes
+    return True
 
 
 cdef inline i64 next_due(const World* w) noexcept nogil:
@@ -144,25 +148,42 @@ cdef inline StopReason stop(World* w, StopReason reason) noexcept nogil:
     return STOP_ERROR
 
 
-cdef inline StopReason run_windows(World* w, i64 until_ps, u64 max_hops) noexcept nogil:
-    """Runs to `until_ps`, to the end of all events, or for about `max_hops` arrivals."""
-    cdef u64 enough = w.hops + max_hops
-    cdef i64 end_ps, due_ps
-    while w.now_ps < until_ps:
-        end_ps = sooner(w.now_ps + w.window_ps, until_ps)
-        if run_window(w, w.now_ps, end_ps):
-            w.now_ps = end_ps
-            if unlikely(w.out_of_memory != 0):
-                w.error = ERROR_MEMORY
-            if unlikely(w.error != 0):
-                return STOP_ERROR
-            if w.hops >= enough:
-                return STOP_BUDGET
-            continue
-        due_ps = next_due(w)
-        if due_ps == NEVER:
-            break
+cdef inline void open_window(World* w, i64 until_ps) noexcept nogil:
+    w.window_end_ps = sooner(w.now_ps + w.window_ps, until_ps)
+    w.window_cursor = 0
+    w.window_used = 0
+
+
+cdef inline bint close_window(World* w, i64 until_ps) noexcept nogil:
+    """Moves the clock to the window's end, or to what is due next if nothing was; False if nothing is."""
+    cdef i64 due_ps
+    w.window_cursor = NO_WINDOW
+    if w.window_used:
+        w.now_ps = w.window_end_ps
+        return True
+    due_ps = next_due(w)
+    if due_ps != NEVER:
         w.now_ps = sooner(due_ps, until_ps)
+    return due_ps != NEVER
+
+
+cdef inline StopReason run_windows(World* w, i64 until_ps, u64 max_hops) noexcept nogil:
+    """Runs to `until_ps`, to the end of all events, or for about `max_hops` arrivals.
+
+    A run that stopped for its hops in the midst of a window first finishes that window.
+    """
+    cdef u64 enough_hops = w.hops + max_hops
+    while w.window_cursor != NO_WINDOW or w.now_ps < until_ps:
+        if w.window_cursor == NO_WINDOW:
+            open_window(w, until_ps)
+        if not run_window(w, enough_hops):
+            if w.out_of_memory:
+                w.error = ERROR_MEMORY
+            return STOP_ERROR if w.error else STOP_BUDGET
+        if not close_window(w, until_ps):
+            break
+        if w.hops >= enough_hops:
+            return STOP_BUDGET
     if anything_left(w):
         return stop(w, STOP_UNTIL)
     return stop(w, STOP_FINISHED if w.completed_flows == w.n_flows else STOP_STALLED)

@@ -36,6 +36,7 @@ cdef enum:
     RECORD_MARKS = 2
     RECORD_DROPS = 4
     N_REASONS = 8
+    NO_WINDOW = 0xFFFFFFFF
 
 cdef struct Row:                # the layout of fabric.lowered.ROW
     i64 time_ps
@@ -135,7 +136,10 @@ cdef struct World:
     # the clock
     i64 now_ps                          # every event before this instant has happened
     i64 window_ps
-    i64 lookahead_ps
+    u32 port_bits                       # of an arrival key
+    i64 window_end_ps                   # of the window being run
+    u32 window_cursor                   # its next wake word; NO_WINDOW between windows
+    u8 window_used                      # some node was due in it
     # recording
     u8 fingerprint_on
     u8 record
