@@ -35,7 +35,12 @@ class SpecError(FabricError, ValueError):
 
     def __str__(self) -> str:
         where = self.path or "scenario"
-        return f"{where}: {self.value!r} is not allowed; expected {self.allowed}"
+        return f"{where}: {_shown(self.value)} is not allowed; expected {self.allowed}"
+
+
+def _shown(value: object) -> str:
+    """A value as a scenario file writes it: quantities ("1MB") are integers with a text of their own."""
+    return str(value) if isinstance(value, int) else repr(value)
 
 
 class SimulationError(FabricError, RuntimeError):

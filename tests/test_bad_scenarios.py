@@ -137,7 +137,7 @@ BAD = {
     "negative size": (plus("[switch]\nbuffer = -1"), "switch.buffer", "-1", "not negative"),
     "too large": (plus('[switch]\nbuffer = "9e9TB"'), "switch.buffer", "'9e9TB'", "at most"),
     # Links
-    "rate 0": (plus("[topology.host_link]\nrate = 0"), "topology.host_link.rate", '"0bps"', "at least 1Kbps"),
+    "rate 0": (plus("[topology.host_link]\nrate = 0"), "topology.host_link.rate", "0bps", "at least 1Kbps"),
     "loss 1": (plus("[topology.fabric_link]\nloss = 1"), "topology.fabric_link.loss", "1.0", "below 1"),
     "loss nan": (plus("[topology.fabric_link]\nloss = nan"), "topology.fabric_link.loss", "nan", "below 1"),
     "too many bit errors": (
@@ -149,13 +149,13 @@ BAD = {
     "no delay at all": (
         plus('[switch]\nlatency = 0\n[topology.fabric_link]\ndelay = "999ps"'),
         "topology.fabric_link.delay",
-        '"999ps"',
+        "999ps",
         "at least 1ns with switch.latency",
     ),
     "no delay to a host": (
         plus("[topology.host_link]\ndelay = 0"),
         "topology.host_link.delay",
-        '"0ps"',
+        "0ps",
         "at least 1ns with nic.latency",
     ),
     "override without ends": (
@@ -215,7 +215,7 @@ BAD = {
     "kmin above kmax": (
         plus('[switch.ecn]\nkmin = "4MB"\nkmax = "1MB"'),
         "switch.ecn.kmin",
-        '"4MB"',
+        "4MB",
         "at most kmax (1MB)",
     ),
     "pmax 0": (plus("[switch.ecn]\npmax = 0"), "switch.ecn.pmax", "0.0", "above 0 and at most 1"),
@@ -235,14 +235,14 @@ BAD = {
     "xon above xoff": (
         plus('[switch.pfc]\nxoff = "1MB"\nxon = "2MB"'),
         "switch.pfc.xon",
-        '"2MB"',
+        "2MB",
         "at most xoff (1MB)",
     ),
-    "xon without xoff": (plus("[switch.pfc]\nxon = 1"), "switch.pfc.xon", '"1B"', "no xon without xoff"),
+    "xon without xoff": (plus("[switch.pfc]\nxon = 1"), "switch.pfc.xon", "1B", "no xon without xoff"),
     "alpha 0": (plus("[switch.pfc]\nalpha = 0"), "switch.pfc.alpha", "0.0", "2^-16"),
     "odd headroom": (plus('[switch.pfc]\nheadroom = "plenty"'), "switch.pfc.headroom", "'plenty'", '"auto"'),
     "headroom of a wrong type": (plus("[switch.pfc]\nheadroom = []"), "switch.pfc.headroom", "[]", '"auto"'),
-    "buffer 0": (plus("[switch]\nbuffer = 0"), "switch.buffer", '"0B"', "above 0"),
+    "buffer 0": (plus("[switch]\nbuffer = 0"), "switch.buffer", "0B", "above 0"),
     "nine classes": (
         plus("".join(f'[[switch.classes]]\nname = "c{index}"\n' for index in range(9))),
         "switch.classes",
@@ -276,7 +276,7 @@ BAD = {
     "reserve above the buffer": (
         plus('[[switch.classes]]\nname = "data"\nreserved = "65MB"'),
         "switch.classes[0].reserved",
-        '"65MB"',
+        "65MB",
         "below the buffer (64MB)",
     ),
     # Transport
@@ -292,12 +292,12 @@ BAD = {
         "'control'",
         'traffic class: "data"',
     ),
-    "payload 0": (plus("[transport]\npayload = 0"), "transport.payload", '"0B"', "above 0"),
-    "frame too large": (plus('[transport]\npayload = "64KiB"'), "transport.payload", '"64KiB"', "65473"),
+    "payload 0": (plus("[transport]\npayload = 0"), "transport.payload", "0B", "above 0"),
+    "frame too large": (plus('[transport]\npayload = "64KiB"'), "transport.payload", "64KiB", "65473"),
     "frame and gap too large": (
         plus("[transport]\npayload = 65470"),
         "transport.payload",
-        '"65470B"',
+        "65470B",
         "at most 65453 bytes",
     ),
     "acknowledged never": (plus("[transport]\nack_every = 0"), "transport.ack_every", "0", "1 or more"),
@@ -310,7 +310,7 @@ BAD = {
     "window 0": (
         plus('[transport]\ncongestion = {kind = "window", window = 0}'),
         "transport.congestion.window",
-        '"0B"',
+        "0B",
         "above 0",
     ),
     "unknown congestion control": (
@@ -334,13 +334,13 @@ BAD = {
     "byte counter of the vendor form": (
         plus('[transport]\ncongestion = {kind = "dcqcn", byte_counter = "10MB"}'),
         "transport.congestion.byte_counter",
-        '"10MB"',
+        "10MB",
         '0 with form = "vendor"',
     ),
     "period 0": (
         plus('[transport]\ncongestion = {kind = "dcqcn", alpha_period = 0}'),
         "transport.congestion.alpha_period",
-        '"0ps"',
+        "0ps",
         "above 0",
     ),
     "transport of one entry": (
@@ -350,7 +350,7 @@ BAD = {
         '"control"',
     ),
     # Traffic
-    "size 0": (flows(flow(size=0)), "traffic[0].flows[0].size", '"0B"', "above 0"),
+    "size 0": (flows(flow(size=0)), "traffic[0].flows[0].size", "0B", "above 0"),
     "flow to itself": (
         flows(flow(destination=0)),
         "traffic[0].flows[0].destination",
@@ -405,7 +405,7 @@ BAD = {
     "too many frames": (
         flows(flow(size='"100TB"')),
         "traffic[0].flows[0].size",
-        '"100TB"',
+        "100TB",
         "at most 2^32-1 frames",
     ),
     "entry name twice": (
@@ -434,7 +434,7 @@ BAD = {
     "victim size without victims": (
         plus("victim_size = 5"),
         "traffic[0].victim_size",
-        '"5B"',
+        "5B",
         "without victims",
     ),
     "load 0": (
@@ -469,12 +469,12 @@ BAD = {
     ),
     # Run and record
     "negative seed": (plus("[run]\nseed = -1"), "run.seed", "-1", "from 0 to 2^63-1"),
-    "until 0": (plus("[run]\nuntil = 0"), "run.until", '"0ps"', "above 0"),
+    "until 0": (plus("[run]\nuntil = 0"), "run.until", "0ps", "above 0"),
     "queues never": (plus("[record.queues]"), "record.queues.interval", "None", "delta: a size"),
     "queues twice": (
         plus('[record.queues]\ninterval = "1us"\ndelta = 1'),
         "record.queues.delta",
-        '"1B"',
+        "1B",
         "not both",
     ),
     "throughput without interval": (
@@ -586,7 +586,7 @@ def test_files_that_a_scenario_names(tmp_path, text, path, name):
         ("topology[0]=3", "topology", ["a list, to set its element 0"]),
         ("topology.overrides[0].rate=3", "topology.overrides[0]", ["the list is empty"]),
         ("name.length=3", "name", ["a string"]),
-        ("switch.ecn.kmin=9MB", "switch.ecn.kmin", ['"9MB"', "at most kmax"]),
+        ("switch.ecn.kmin=9MB", "switch.ecn.kmin", ["9MB", "at most kmax"]),
         ("run.seed=two", "run.seed", ["'two'", "an integer"]),
     ],
 )
