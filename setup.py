@@ -17,9 +17,7 @@ def switched_on(name: str) -> bool:
     return os.environ.get(name, "0") not in ("", "0")
 
 
-DEBUG, SANITIZE, COVERAGE = map(
-    switched_on, ("FABRIC_DEBUG", "FABRIC_SANITIZE", "FABRIC_COVERAGE")
-)
+DEBUG, SANITIZE, COVERAGE = map(switched_on, ("FABRIC_DEBUG", "FABRIC_SANITIZE", "FABRIC_COVERAGE"))
 
 DIRECTIVES = {
     "language_level": "3",

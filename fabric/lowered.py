@@ -20,9 +20,7 @@ OPEN_END_PS = 2**62
 ROUTE_DIRECT = 0xFFFFFFFF
 """A route entry: the destination host hangs on this very switch."""
 
-SCHEDULER = np.dtype(
-    [("n_levels", "u1"), ("level_mask", "u1", (8,)), ("quantum", "u4", (8,))], align=True
-)
+SCHEDULER = np.dtype([("n_levels", "u1"), ("level_mask", "u1", (8,)), ("quantum", "u4", (8,))], align=True)
 PROFILE = np.dtype(
     [
         ("lossless", "u1"),

@@ -102,9 +102,7 @@ def judge(
     network, pauses = done.network, done.columns["pauses_sent"].sum(axis=1)
     to_hosts, between = 0, {}
     for port in np.flatnonzero(pauses).tolist():
-        owner, peer = (
-            network.names[network.port_node[end]] for end in (port, int(network.port_peer[port]))
-        )
+        owner, peer = (network.names[network.port_node[end]] for end in (port, int(network.port_peer[port])))
         if peer.startswith("h"):
             to_hosts += int(pauses[port])
         else:

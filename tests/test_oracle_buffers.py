@@ -49,9 +49,7 @@ FRAME_BYTES = 1_000
 
 @pytest.mark.parametrize(("alpha", "queues", "pool", "each", "unused"), THRESHOLDS)
 class TestDynamicThreshold:
-    def test_lossless_ingresses(
-        self, alpha: float, queues: int, pool: int, each: int, unused: int
-    ) -> None:
+    def test_lossless_ingresses(self, alpha: float, queues: int, pool: int, each: int, unused: int) -> None:
         """Senders at line rate to a host whose link is stuck: every ingress fills until it is paused."""
         headroom = 100_000
         topology, network = graph(
@@ -85,9 +83,7 @@ class TestDynamicThreshold:
     ) -> None:
         """Every egress is offered twice its rate, and drops: the queues stand at the threshold."""
         hosts = 3 * queues
-        flows = (
-            message(10**9, sender, queues * 2 + sender % queues) for sender in range(2 * queues)
-        )
+        flows = (message(10**9, sender, queues * 2 + sender % queues) for sender in range(2 * queues))
         scenario = Scenario(
             topology=SingleSwitch(hosts=hosts, link=link("100Gbps", "1us")),
             switch=lossy_switch(Lossy(alpha=alpha), buffer=pool),
@@ -201,9 +197,7 @@ class TestWeights:
     def test_what_one_class_leaves_the_others_share(self) -> None:
         """A class that offers 10 of the 33 Gbit/s that it may have: the rest is shared by weight 1 : 2."""
         classes = tuple(lossless_class(f"c{n}", weight=weight) for n, weight in enumerate((3, 1, 2)))
-        shares = class_rates(
-            classes, payloads=(1_000,) * 3, source_rates=("10Gbps", "100Gbps", "100Gbps")
-        )
+        shares = class_rates(classes, payloads=(1_000,) * 3, source_rates=("10Gbps", "100Gbps", "100Gbps"))
         assert shares == pytest.approx(np.array([0.1, 0.3, 0.6]), rel=0.01)
 
 
@@ -226,7 +220,5 @@ class TestPriorities:
             lossless_class("c1", weight=1, priority=1),
             lossless_class("urgent", priority=5),
         )
-        shares = class_rates(
-            classes, payloads=(1_000,) * 3, source_rates=("100Gbps", "100Gbps", "40Gbps")
-        )
+        shares = class_rates(classes, payloads=(1_000,) * 3, source_rates=("100Gbps", "100Gbps", "40Gbps"))
         assert shares == pytest.approx(np.array([0.45, 0.15, 0.4]), rel=0.01)

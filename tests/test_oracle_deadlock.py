@@ -50,9 +50,7 @@ class TestRings:
     ) -> None:
         """Where nothing stops, every stream gets half a link and only hosts are paused."""
         for arbiter, expected in (("fifo", fifo), ("round_robin", round_robin)):
-            verdict = judge(
-                *ring(switches, hops, per_switch), arbiter=arbiter, setting=Setting(seed=seed)
-            )
+            verdict = judge(*ring(switches, hops, per_switch), arbiter=arbiter, setting=Setting(seed=seed))
             assert verdict.deadlock is expected, arbiter
             if not expected:
                 assert verdict.goodput_gbps == pytest.approx(np.full(switches, 20.0), rel=0.01)

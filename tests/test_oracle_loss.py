@@ -166,9 +166,7 @@ class TestRandomLoss:
     def test_share_lost(self, loss: float, bit_error_rate: float, frames: int) -> None:
         """Frames of 33,280 bits with the gap: 1 - (1 - 10^-6)^33280 = .0327."""
         wire_bits = 33_280
-        topology, network = chain(
-            1, link("400Gbps", "1us", gap=20, loss=loss, bit_error_rate=bit_error_rate)
-        )
+        topology, network = chain(1, link("400Gbps", "1us", gap=20, loss=loss, bit_error_rate=bit_error_rate))
         scenario = Scenario(
             topology=topology,
             transport=open_loop(4_096, header=44),

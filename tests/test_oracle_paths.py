@@ -140,15 +140,11 @@ class TestTabulatedTimes:
     ONE_US = link("400Gbps", "1us")
 
     def test_one_megabyte_over_two_links(self) -> None:
-        outcome = self.completion(
-            SingleSwitch(hosts=2, link=self.ONE_US), padded(1), "host0", "host1"
-        )
+        outcome = self.completion(SingleSwitch(hosts=2, link=self.ONE_US), padded(1), "host0", "host1")
         assert delivered_ps(outcome) == 22_467_200
 
     def test_two_megabytes_over_two_links_with_acknowledgement(self) -> None:
-        outcome = self.completion(
-            SingleSwitch(hosts=2, link=self.ONE_US), padded(2), "host1", "host0"
-        )
+        outcome = self.completion(SingleSwitch(hosts=2, link=self.ONE_US), padded(2), "host1", "host0")
         assert completed_ps(outcome) == 44_770_560
 
     def test_two_megabytes_over_six_links_with_acknowledgement(self) -> None:

@@ -100,12 +100,8 @@ class TestOvershoot:
     ALL_PACKETS = Record(packets={"ports": ["*"]})
 
     @pytest.mark.parametrize(("rate", "delay", "frame", "xoff", "peak", "bound"), ROWS)
-    def test_exact_peak(
-        self, rate: str, delay: str, frame: int, xoff: int, peak: int, bound: int
-    ) -> None:
-        outcome = overload(
-            16, rate=rate, delay=delay, frame_bytes=frame, xoff=xoff, record=self.ALL_PACKETS
-        )
+    def test_exact_peak(self, rate: str, delay: str, frame: int, xoff: int, peak: int, bound: int) -> None:
+        outcome = overload(16, rate=rate, delay=delay, frame_bytes=frame, xoff=xoff, record=self.ALL_PACKETS)
         assert peak_ingress_bytes(outcome, frame) == peak
         assert outcome.columns["headroom_peak_bytes"].max() <= bound
 
@@ -151,8 +147,9 @@ class TestHeadroom:
             outcome = overload(
                 senders, rate=rate, delay=delay, frame_bytes=frame, xoff=xoff, headroom=headroom
             )
-            assert outcome.columns["drops_by_reason"].sum() == (
-                outcome.columns["drops_by_reason"][DropReason.HEADROOM]
+            assert (
+                outcome.columns["drops_by_reason"].sum()
+                == (outcome.columns["drops_by_reason"][DropReason.HEADROOM])
             )
             return int(outcome.columns["drops_by_reason"].sum())
 
@@ -185,9 +182,7 @@ class TestHeadroom:
         one_frame_form = bound - frame
         assert peak - xoff == 154_424
         assert peak - xoff > one_frame_form == 154_160
-        outcome = overload(
-            16, rate=rate, delay=delay, frame_bytes=frame, xoff=xoff, headroom=one_frame_form
-        )
+        outcome = overload(16, rate=rate, delay=delay, frame_bytes=frame, xoff=xoff, headroom=one_frame_form)
         assert outcome.columns["drops_by_reason"][DropReason.HEADROOM] >= 1
 
 
@@ -207,9 +202,7 @@ class TestSteadyState:
 
     @pytest.mark.parametrize(("senders", "paused"), [(2, 0.519), (4, 0.764), (8, 0.882)])
     @pytest.mark.parametrize("seed", [1, 2])
-    def test_equal_shares_and_pause_times(
-        self, seed: int, senders: int, paused: float, arbiter: str
-    ) -> None:
+    def test_equal_shares_and_pause_times(self, seed: int, senders: int, paused: float, arbiter: str) -> None:
         """Paused for 1 - 1/n of the time, and for what the frame takes that finishes after PAUSE."""
         scenario = Scenario(
             topology=SingleSwitch(hosts=senders + 1, link=link("40Gbps", "1us")),

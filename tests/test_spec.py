@@ -313,9 +313,7 @@ EXAMPLES = [
         ],
     ),
     scenario(
-        transport=Transport(
-            congestion=Dcqcn(preset="hpcc", scale_from=0, byte_counter=None, window="1MB")
-        )
+        transport=Transport(congestion=Dcqcn(preset="hpcc", scale_from=0, byte_counter=None, window="1MB"))
     ),
     scenario(
         run=Run(seed=0, until="1ms", window="300ns", fingerprint=False),

@@ -225,6 +225,4 @@ def _read_tables(path: Path) -> dict[str, Table]:
     missing = {"flows", "ports", "classes", "nodes", *STREAM_OF} - set(columns)
     if missing:
         raise ValueError(f"{path.name} has no table {', '.join(sorted(missing))}")
-    return {
-        name: Table(table, name=name, optional=optional.get(name, ())) for name, table in columns.items()
-    }
+    return {name: Table(table, name=name, optional=optional.get(name, ())) for name, table in columns.items()}

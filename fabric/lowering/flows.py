@@ -131,9 +131,7 @@ def _occurrence(key: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     return occurrence
 
 
-def _check_frames(
-    flows: FlowTable, frames: npt.NDArray[np.int64], payload: npt.NDArray[np.int64]
-) -> None:
+def _check_frames(flows: FlowTable, frames: npt.NDArray[np.int64], payload: npt.NDArray[np.int64]) -> None:
     wrong = np.flatnonzero((frames > LARGEST_FRAMES) | (frames < 1))
     if len(wrong):
         flow = int(wrong[0])

@@ -60,7 +60,11 @@ def rates(result: Result, *, flows: str = "*", ax: Axes | None = None) -> Axes:
         for k, (times, rate) in enumerate(curves.values()):
             colour, width = (GREY, 0.8) if many else (COLOURS[k], 1.5)
             axes.plot(
-                times / scale, rate / BITS_PER_GBIT, color=colour, lw=width, alpha=0.5 if many else 1,
+                times / scale,
+                rate / BITS_PER_GBIT,
+                color=colour,
+                lw=width,
+                alpha=0.5 if many else 1,
                 drawstyle="steps-post",
             )
         top = max(float(rate.max()) for _, rate in curves.values()) / BITS_PER_GBIT

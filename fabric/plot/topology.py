@@ -241,7 +241,13 @@ def _describe_cables(ax: Axes, network: Network, tiers: list[Tier]) -> None:
         cables = f"{count_text(int(links.sum()))} × {_range(rates, rate_text)}"
         text = f"{cables}\n{_range(delays, time_text)} each way"
         ax.text(
-            1.02, (height[low] + height[high]) / 2, text, ha="left", va="center", fontsize=8.5, color=GREY,
+            1.02,
+            (height[low] + height[high]) / 2,
+            text,
+            ha="left",
+            va="center",
+            fontsize=8.5,
+            color=GREY,
             linespacing=1.4,
         )
 

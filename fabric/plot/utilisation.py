@@ -138,8 +138,10 @@ def _block(tier: str, numbers: Array, rows: list[str], shares: Array) -> Block:
     order = list(dict.fromkeys(sorted(rows, key=_natural)))
     row_of = {name: k for k, name in enumerate(order)}
     filled = np.zeros(len(order), dtype=np.int64)
-    width = max(rows.count(name) for name in order) if len(order) < 2 else int(
-        np.bincount([row_of[name] for name in rows]).max()
+    width = (
+        max(rows.count(name) for name in order)
+        if len(order) < 2
+        else int(np.bincount([row_of[name] for name in rows]).max())
     )
     cells = np.full((len(order), width), np.nan)
     for number, name in zip(numbers, rows, strict=True):

@@ -140,9 +140,7 @@ class Result:
 
         return Summary.of(self)
 
-    def save(
-        self, directory: str | os.PathLike[str], *, pictures: Mapping[str, bytes] | None = None
-    ) -> None:
+    def save(self, directory: str | os.PathLike[str], *, pictures: Mapping[str, bytes] | None = None) -> None:
         """Write the result into a directory, whole or not at all.
 
         Parameters

@@ -54,9 +54,7 @@ def _total(hosts: int, name: str, value: int) -> Iterator[Problem]:
         yield name, value, f"a network of at most {LARGEST_HOSTS} hosts (these are {hosts})"
 
 
-class SingleSwitch(
-    Spec, frozen=True, kw_only=True, tag_field="kind", tag="single_switch"
-):
+class SingleSwitch(Spec, frozen=True, kw_only=True, tag_field="kind", tag="single_switch"):
     """Hosts on one switch.
 
     Parameters
@@ -84,9 +82,7 @@ class SingleSwitch(
             yield "hosts", self.hosts, f"at most {LARGEST_COUNT} ports at the switch"
 
 
-class LeafSpine(
-    Spec, frozen=True, kw_only=True, tag_field="kind", tag="leaf_spine"
-):
+class LeafSpine(Spec, frozen=True, kw_only=True, tag_field="kind", tag="leaf_spine"):
     """Two tiers: every leaf has links to every spine.
 
     Host `h` hangs on leaf `h // hosts_per_leaf`. With `ports_per_host = k`, leaves form groups of
@@ -245,9 +241,7 @@ def _scale_up_link() -> Link:
     return Link(rate=Rate("3.6Tbps"), delay=Duration("200ns"))
 
 
-class RailOptimized(
-    Spec, frozen=True, kw_only=True, tag_field="kind", tag="rail_optimized"
-):
+class RailOptimized(Spec, frozen=True, kw_only=True, tag_field="kind", tag="rail_optimized"):
     """Servers of g accelerators, a NIC each; accelerator a of every server is on the leaf of rail a.
 
     A host is an accelerator: "host{server * g + a}". It has a link to its rail's leaf and one to

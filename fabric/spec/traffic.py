@@ -162,9 +162,7 @@ class Incast(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="incast"):
             yield "victim_size", self.victim_size, "no victim_size without victims"
 
 
-class Permutation(
-    _Entry, frozen=True, kw_only=True, tag_field="kind", tag="permutation"
-):
+class Permutation(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="permutation"):
     """Every host sends to one other, and receives from one other.
 
     Parameters
@@ -188,9 +186,7 @@ class Permutation(
         yield from _count(self.count, "count")
 
 
-class Uniform(
-    _Entry, frozen=True, kw_only=True, tag_field="kind", tag="uniform"
-):
+class Uniform(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="uniform"):
     """Every host sends to hosts drawn at random.
 
     Parameters
@@ -211,9 +207,7 @@ class Uniform(
         yield from _positive_size(self.size, "size")
 
 
-class AllToAll(
-    _Entry, frozen=True, kw_only=True, tag_field="kind", tag="all_to_all"
-):
+class AllToAll(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="all_to_all"):
     """Every host of a selection sends to every other, all at once.
 
     Parameters
@@ -235,9 +229,7 @@ class AllToAll(
             yield "hosts", self.hosts, 'a pattern of host names, such as "*" or "host1?"'
 
 
-class Poisson(
-    _Entry, frozen=True, kw_only=True, tag_field="kind", tag="poisson"
-):
+class Poisson(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="poisson"):
     """Open-loop arrivals: at each host a Poisson process of flows to hosts drawn at random.
 
     The mean gap is 8 * mean size / (load * rate of the host's link), as in the traffic generator

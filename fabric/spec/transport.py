@@ -56,15 +56,11 @@ class GoBackN(Spec, frozen=True, kw_only=True):
             yield "nack_interval", self.nack_interval, "a duration above 0, or no nack_interval"
 
 
-class NoCongestionControl(
-    Spec, frozen=True, kw_only=True, tag_field="kind", tag="none"
-):
+class NoCongestionControl(Spec, frozen=True, kw_only=True, tag_field="kind", tag="none"):
     """Every flow sends at line rate; only PAUSE holds it back."""
 
 
-class FixedWindow(
-    Spec, frozen=True, kw_only=True, tag_field="kind", tag="window"
-):
+class FixedWindow(Spec, frozen=True, kw_only=True, tag_field="kind", tag="window"):
     """At line rate, with a bound on what is not yet acknowledged.
 
     Parameters

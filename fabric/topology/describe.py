@@ -84,9 +84,7 @@ def describe(network: Network) -> NetworkSummary:
         n_switches=network.n_switches,
         n_links=network.n_links,
         n_ports=network.n_ports,
-        nodes_per_tier={
-            tier_name(int(tier)): int(count) for tier, count in zip(tiers, counts, strict=True)
-        },
+        nodes_per_tier={tier_name(int(tier)): int(count) for tier, count in zip(tiers, counts, strict=True)},
         links_per_tier=_links_per_tier(network),
         oversubscription=_oversubscription(network),
         diameter_links=_diameter(network),

@@ -52,9 +52,7 @@ def host_edges(network: Network) -> tuple[npt.NDArray[np.uint32], list[npt.NDArr
         The switches (node numbers, ascending) of each edge; empty for hosts without a switch.
     """
     attached = (network.link_a < network.n_hosts) & (network.link_b >= network.n_hosts)
-    pairs = np.unique(
-        network.link_a[attached].astype(np.int64) * network.n_nodes + network.link_b[attached]
-    )
+    pairs = np.unique(network.link_a[attached].astype(np.int64) * network.n_nodes + network.link_b[attached])
     switches = (pairs % network.n_nodes).astype(np.uint32)
     bounds = np.searchsorted(pairs // network.n_nodes, np.arange(network.n_hosts + 1))
     numbers: dict[bytes, int] = {}

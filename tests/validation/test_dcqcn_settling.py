@@ -15,12 +15,8 @@ pytestmark = pytest.mark.slow
 @pytest.mark.parametrize("seed", [1, 2, 3])
 @pytest.mark.parametrize("mark", ["enqueue", "dequeue"])
 class TestSettling:
-    @pytest.mark.parametrize(
-        ("case", "queue_bytes", "tolerance"), [(D40, 24_600, 0.10), (D41, 54_500, 0.08)]
-    )
-    def test_at_40g(
-        self, case: DcqcnCase, queue_bytes: int, tolerance: float, mark: str, seed: int
-    ) -> None:
+    @pytest.mark.parametrize(("case", "queue_bytes", "tolerance"), [(D40, 24_600, 0.10), (D41, 54_500, 0.08)])
+    def test_at_40g(self, case: DcqcnCase, queue_bytes: int, tolerance: float, mark: str, seed: int) -> None:
         found = measure(case, mark=mark, seed=seed)
         assert found.queue_bytes == pytest.approx(queue_bytes, rel=tolerance)
         assert found.utilisation > 0.995
