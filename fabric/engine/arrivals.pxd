@@ -10,9 +10,10 @@ from libc.stdlib cimport realloc
 from libc.string cimport memset
 
 from fabric.engine.node cimport Node, Wake
-from fabric.engine.ring cimport Ring, ring_slot
+from fabric.engine.packet cimport Packet
+from fabric.engine.ring cimport Ring, ring_front, ring_pop, ring_slot
 from fabric.engine.rng cimport tie_break
-from fabric.engine.types cimport NEVER, i64, likely, prefetch, trailing_zeros, u32, u64, unlikely
+from fabric.engine.types cimport NEVER, i64, later, prefetch, trailing_zeros, u32, u64, unlikely
 from fabric.engine.world cimport ERROR_MEMORY, ArrivalKeys, World, check
 
 cdef enum:
@@ -141,8 +142,8 @@ cdef inline void prefetch_links(World* w, const Node* n) noexcept nogil:
                 prefetch(&w.queues[local * w.n_classes + ahead])
 
 
-cdef inline u64 gather_arrivals(World* w, Node* n, i64 start_ps, i64 end_ps) noexcept nogil:
-    """Fills the keys of what arrives in [start, end), sorted but for ties; returns how many.
+cdef inline u64 gather_arrivals(World* w, const Node* n) noexcept nogil:
+    """Fills the keys of what arrives in the window, sorted but for ties; returns how many.
 
     A key that ties with nothing ends them. The node's wake words are reset to what remains on the links.
     """
@@ -151,6 +152,7 @@ cdef inline u64 gather_arrivals(World* w, Node* n, i64 start_ps, i64 end_ps) noe
     cdef Wake* wake
     cdef Ring* ring
     cdef i64 due_ps, time_ps = 0
+    cdef i64 start_ps = w.now_ps, end_ps = w.window_end_ps
     if n.n_ports > 1:
         prefetch_links(w, n)
     for word in range(n.n_wakes):
@@ -185,3 +187,27 @@ cdef inline u64 gather_arrivals(World* w, Node* n, i64 start_ps, i64 end_ps) noe
     if count:
         w.arrivals.keys[count] = ~w.arrivals.keys[count - 1]
     return count
+
+
+cdef inline Packet* take_arrival(World* w, const Node* n, u64 k, u64* tied_until, u32* local) noexcept nogil:
+    """The `k`-th arrival of the window, off its link (where it stays readable); `local` is its port.
+
+    Ties are broken when their first arrival is taken; `tied_until` starts at 0.
+    """
+    cdef u32* keys = w.arrivals.keys
+    cdef Ring* link
+    cdef Packet* frame
+    if unlikely(same_instant(w, keys[k], keys[k + 1])) and k >= tied_until[0]:
+        tied_until[0] = break_ties(w, n, k, w.now_ps + key_offset(w, keys[k]))
+    local[0] = key_port(w, keys[k])
+    link = &w.ports[w.port_peer[n.port_base + local[0]]].link
+    frame = ring_front(link)
+    ring_pop(link)
+    return frame
+
+
+cdef inline void count_arrivals(World* w, u64 count) noexcept nogil:
+    """All arrivals of the window have been handled."""
+    if count:
+        w.hops += count
+        w.end_ps = later(w.end_ps, w.now_ps + key_offset(w, w.arrivals.keys[count - 1]))

@@ -5,6 +5,7 @@
 
 from libc.stdlib cimport calloc, free, malloc
 
+from fabric.engine.heap cimport Heap
 from fabric.engine.node cimport HOST, SWITCH, Node, Wake
 from fabric.engine.port cimport ClassQueue, Ingress, IngressQueues, PauseStat, Port
 from fabric.engine.queues cimport ingress_queues_free
@@ -16,7 +17,6 @@ from fabric.engine.world cimport (
     N_STREAMS,
     LinkWatch,
     QueueWatch,
-    ReadyHeap,
     World,
 )
 
@@ -33,7 +33,7 @@ cdef inline bint allocate(World* w, bint per_ingress, bint watch_queues, bint wa
     w.dwrr_current = <u8*>calloc(8 * <u64>w.n_ports + 8, 1)
     w.port_lossy = <u8*>calloc(w.n_ports + 1, 1)
     w.host_exit = <u16*>calloc(w.n_hosts + 1, sizeof(u16))
-    w.ready = <ReadyHeap*>calloc(<u64>w.n_host_ports * w.n_classes + 1, sizeof(ReadyHeap))
+    w.ready = <Heap*>calloc(<u64>w.n_host_ports * w.n_classes + 1, sizeof(Heap))
     w.senders = <Sender*>calloc(w.n_flows + 1, sizeof(Sender))
     w.receivers = <Receiver*>calloc(w.n_flows + 1, sizeof(Receiver))
     w.wakes = <Wake*>calloc(w.n_wakes + 1, sizeof(Wake))

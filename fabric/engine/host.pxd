@@ -1,6 +1,7 @@
 # A host: what it does with a frame, its timers, and its windows.
 
-from fabric.engine.arrivals cimport break_ties, gather_arrivals, key_offset, key_port, same_instant
+from fabric.engine.arrivals cimport count_arrivals, gather_arrivals, take_arrival
+from fabric.engine.heap cimport Due
 from fabric.engine.link cimport lost_on_link
 from fabric.engine.nic cimport nic_advance, nic_next_start, nic_try
 from fabric.engine.node cimport (
@@ -8,7 +9,6 @@ from fabric.engine.node cimport (
     TIMER_PFC_EFFECT,
     TIMER_RTO,
     Node,
-    Timer,
     timer_pop,
     timer_push,
 )
@@ -17,9 +17,8 @@ from fabric.engine.pfc cimport take_pfc
 from fabric.engine.port cimport Port
 from fabric.engine.receiver cimport on_data
 from fabric.engine.recorder cimport fingerprint_arrival, record_drop
-from fabric.engine.ring cimport ring_front, ring_pop
 from fabric.engine.sender cimport on_feedback, on_rto_timer, start_flow
-from fabric.engine.types cimport NEVER, i64, later, likely, sooner, u8, u32, u64, unlikely
+from fabric.engine.types cimport NEVER, i64, likely, sooner, u8, u32, u64, unlikely
 from fabric.engine.world cimport ERROR_MEMORY, World
 
 cdef enum:
@@ -33,10 +32,11 @@ cdef inline void pfc_effect_at_host(World* w, Node* n, u32 port, u8 traffic_clas
     nic_try(w, n, port, p, time_ps)
 
 
-cdef inline void host_arrival(World* w, Node* n, u32 local, u32 sender, Packet* frame) noexcept nogil:
-    """A frame from port `sender` has arrived at a local port at `frame.time_ps`."""
+cdef inline void host_arrival(World* w, Node* n, u32 local, Packet* frame) noexcept nogil:
+    """A frame has arrived at a local port at `frame.time_ps`."""
     cdef i64 time_ps = frame.time_ps
     cdef u32 port = n.port_base + local
+    cdef u32 sender = w.port_peer[port]
     if w.fingerprint_on:
         fingerprint_arrival(w, port, frame)
     if unlikely(w.port_lossy[sender] != 0) and lost_on_link(w, sender, frame):
@@ -56,7 +56,7 @@ cdef inline void host_arrival(World* w, Node* n, u32 local, u32 sender, Packet* 
 
 cdef inline void host_timers(World* w, Node* n, i64 before_ps) noexcept nogil:
     """Lets the timers that expire before an instant act."""
-    cdef Timer timer
+    cdef Due timer
     cdef u32 id
     cdef u8 kind
     while n.next_timer_ps < before_ps:
@@ -71,36 +71,27 @@ cdef inline void host_timers(World* w, Node* n, i64 before_ps) noexcept nogil:
             pfc_effect_at_host(w, n, id >> 4, <u8>(id >> 1 & 7), id & 1, timer.time_ps)
 
 
-cdef inline i64 host_window(World* w, Node* n, i64 start_ps, i64 end_ps) noexcept nogil:
-    """Everything that happens at a host in [start, end); returns when it is next due by itself."""
-    cdef u64 count = gather_arrivals(w, n, start_ps, end_ps)
+cdef inline i64 host_window(World* w, Node* n) noexcept nogil:
+    """Everything that happens at a host in the window; returns when it is next due by itself."""
+    cdef u64 count = gather_arrivals(w, n)
     cdef u64 k, tied_until = 0
-    cdef u32 local, sender
+    cdef u32 local
     cdef Port* p
     cdef Packet* frame
-    cdef i64 due_ps
+    cdef i64 due_ps = NEVER
     for k in range(count):
-        if unlikely(same_instant(w, w.arrivals.keys[k], w.arrivals.keys[k + 1])) and k >= tied_until:
-            tied_until = break_ties(w, n, k, start_ps + key_offset(w, w.arrivals.keys[k]))
-        local = key_port(w, w.arrivals.keys[k])
-        sender = w.port_peer[n.port_base + local]
-        frame = ring_front(&w.ports[sender].link)
-        ring_pop(&w.ports[sender].link)
+        frame = take_arrival(w, n, k, &tied_until, &local)
         if unlikely(n.next_timer_ps < frame.time_ps):
             host_timers(w, n, frame.time_ps)
-        host_arrival(w, n, local, sender, frame)
+        host_arrival(w, n, local, frame)
         if unlikely(w.out_of_memory != 0):
-            w.error = ERROR_MEMORY
-            return end_ps
-    if count:
-        w.hops += count
-        w.end_ps = later(w.end_ps, start_ps + key_offset(w, w.arrivals.keys[count - 1]))
-    if unlikely(n.next_timer_ps < end_ps):
-        host_timers(w, n, end_ps)
-    due_ps = NEVER
+            return NEVER
+    count_arrivals(w, count)
+    if unlikely(n.next_timer_ps < w.window_end_ps):
+        host_timers(w, n, w.window_end_ps)
     for local in range(n.n_ports):
         p = &w.ports[n.port_base + local]
         if p.backlog & ~p.paused:
-            nic_advance(w, n, n.port_base + local, p, end_ps - 1)
+            nic_advance(w, n, n.port_base + local, p, w.window_end_ps - 1)
             due_ps = sooner(due_ps, nic_next_start(w, n.port_base + local, p))
     return sooner(due_ps, n.next_timer_ps)

@@ -8,16 +8,16 @@
 
 from fabric.engine.congestion cimport pacing_gap
 from fabric.engine.flow cimport SENDER_READY, SENDER_RTO_ARMED, SENDER_STARTED, Sender
+from fabric.engine.heap cimport Heap, heap_pop, heap_push, heap_settle_top
 from fabric.engine.link cimport announce, begin_frame, transmit
 from fabric.engine.node cimport TIMER_RTO, Node, timer_push
 from fabric.engine.packet cimport DATA, Packet
 from fabric.engine.port cimport Port
 from fabric.engine.profile cimport SHARED_LEVEL, Scheduler, TransportProfile
-from fabric.engine.ready cimport ready_pop, ready_push, ready_settle_top
 from fabric.engine.ring cimport Ring, ring_empty, ring_front, ring_pop_queue, ring_push
 from fabric.engine.scheduler cimport dwrr_pick, top_level
 from fabric.engine.types cimport NEVER, i64, later, likely, trailing_zeros, u8, u16, u32, u64, unlikely
-from fabric.engine.world cimport ERROR_MEMORY, ReadyHeap, World
+from fabric.engine.world cimport ERROR_MEMORY, World
 
 
 cdef inline bint window_open(const Sender* s) noexcept nogil:
@@ -37,7 +37,7 @@ cdef inline void make_ready(World* w, u32 flow, Sender* s, i64 time_ps) noexcept
     cdef u32 index = s.port * w.n_classes + s.traffic_class
     if s.flags & SENDER_READY or not sendable(s):
         return
-    if not ready_push(&w.ready[index], later(s.next_time_ps, time_ps), flow):
+    if not heap_push(&w.ready[index], later(s.next_time_ps, time_ps), flow):
         w.error = ERROR_MEMORY
         return
     s.flags |= SENDER_READY
@@ -48,7 +48,7 @@ cdef inline i64 class_eligible(const World* w, u32 index) noexcept nogil:
     """From when on a class has something to send; control frames can always go."""
     if not ring_empty(&w.queues[index].frames):
         return 0
-    return w.ready[index].slots[0].eligible_ps if w.ready[index].count else NEVER
+    return w.ready[index].slots[0].time_ps if w.ready[index].count else NEVER
 
 
 cdef inline i64 nic_next_start(const World* w, u32 port, const Port* p) noexcept nogil:
@@ -78,8 +78,8 @@ cdef inline void send_control(World* w, Port* p, u32 index, u8 c, i64 start_ps) 
 
 cdef inline void send_data(World* w, Node* n, Port* p, u32 index, u8 c, i64 start_ps) noexcept nogil:
     """Starts the next frame of the flow that has been eligible longest."""
-    cdef ReadyHeap* heap = &w.ready[index]
-    cdef u32 flow = heap.slots[0].flow
+    cdef Heap* heap = &w.ready[index]
+    cdef u32 flow = <u32>heap.slots[0].key
     cdef Sender* s = &w.senders[flow]
     cdef u32 size_bytes = next_frame_bytes(w, s)
     cdef Packet* frame = begin_frame(w, p, size_bytes, start_ps)
@@ -109,11 +109,11 @@ cdef inline void send_data(World* w, Node* n, Port* p, u32 index, u8 c, i64 star
         if not timer_push(n, start_ps + rto_ps, TIMER_RTO, flow):
             w.error = ERROR_MEMORY
     if likely(s.next < s.frames and window_open(s)):
-        heap.slots[0].eligible_ps = s.next_time_ps
-        ready_settle_top(heap)
+        heap.slots[0].time_ps = s.next_time_ps
+        heap_settle_top(heap)
     else:
         s.flags &= ~SENDER_READY
-        ready_pop(heap)
+        heap_pop(heap)
         clear_if_idle(w, p, index, c)
 
 
@@ -135,7 +135,7 @@ cdef inline u8 nic_pick(World* w, const Node* n, u32 port, u8 candidates) noexce
         if not ring_empty(&w.queues[index].frames):
             head_bytes[c] = ring_front(&w.queues[index].frames).size_bytes
         else:
-            head_bytes[c] = next_frame_bytes(w, &w.senders[w.ready[index].slots[0].flow])
+            head_bytes[c] = next_frame_bytes(w, &w.senders[<u32>w.ready[index].slots[0].key])
     return dwrr_pick(w, port, scheduler, level, candidates, head_bytes)
 
 

@@ -12,11 +12,11 @@ from fabric.engine.flow cimport (
     SENDER_STARTED,
     Sender,
 )
+from fabric.engine.heap cimport heap_remove
 from fabric.engine.nic cimport clear_if_idle, make_ready, nic_advance, nic_try
 from fabric.engine.node cimport TIMER_FLOW_START, TIMER_RTO, Node, timer_push
 from fabric.engine.packet cimport CNP, NACK, Packet
 from fabric.engine.port cimport Port
-from fabric.engine.ready cimport ready_remove
 from fabric.engine.recorder cimport FLOW_RECORD_RATE, record_rate
 from fabric.engine.types cimport i64, u8, u16, u32
 from fabric.engine.world cimport ERROR_MEMORY, World, check
@@ -78,7 +78,7 @@ cdef inline void complete(World* w, u32 flow, Sender* s, Port* p, i64 time_ps) n
     """The last frame has been acknowledged."""
     cdef u32 index = s.port * w.n_classes + s.traffic_class
     if s.flags & SENDER_READY:
-        ready_remove(&w.ready[index], flow)
+        heap_remove(&w.ready[index], flow)
         clear_if_idle(w, p, index, s.traffic_class)
     s.flags = (s.flags & ~SENDER_READY) | SENDER_COMPLETE
     w.flow_completed_ps[flow] = time_ps

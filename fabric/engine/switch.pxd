@@ -4,22 +4,22 @@
 # towards where it came from, may be marked, and is queued by class at its egress; a free egress starts
 # it at once. See `buffer`, `pfc`, `ecn`, `queues`, `scheduler` for the parts.
 
-from fabric.engine.arrivals cimport break_ties, gather_arrivals, key_offset, key_port, same_instant
+from fabric.engine.arrivals cimport count_arrivals, gather_arrivals, take_arrival
 from fabric.engine.buffer cimport charge, pool_share, profile_of, release, roomy, threshold
 from fabric.engine.ecn cimport ecn_mark
 from fabric.engine.egress cimport advance, catch_up, settle, try_start
+from fabric.engine.heap cimport Due
 from fabric.engine.link cimport lost_on_link, transmit
-from fabric.engine.node cimport TIMER_PFC_EFFECT, Node, Timer, timer_pop, timer_push
+from fabric.engine.node cimport TIMER_PFC_EFFECT, Node, timer_pop, timer_push
 from fabric.engine.packet cimport PFC, Packet
 from fabric.engine.pfc cimport note_backlog, send_pfc, take_pfc
 from fabric.engine.port cimport RECORD_QUEUE, ClassQueue, Ingress, PauseStat, Port
 from fabric.engine.profile cimport ECN_AT_ENQUEUE, ClassProfile, Scheduler
 from fabric.engine.queues cimport queue_push
 from fabric.engine.recorder cimport fingerprint_arrival, record_drop, record_queue
-from fabric.engine.ring cimport ring_front, ring_pop
 from fabric.engine.routing cimport NO_PORT, route
 from fabric.engine.scheduler cimport top_level
-from fabric.engine.types cimport i64, later, likely, sooner, u8, u16, u32, u64, unlikely
+from fabric.engine.types cimport NEVER, i64, later, likely, sooner, u8, u16, u32, u64, unlikely
 from fabric.engine.world cimport ERROR_MEMORY, World
 
 cdef enum Admission:            # a verdict that is not ADMITTED is a drop reason
@@ -160,10 +160,11 @@ cdef inline void pfc_effect_at_switch(World* w, Node* n, u32 port, u8 traffic_cl
     try_start(w, n, local, p, time_ps)
 
 
-cdef inline void switch_arrival(World* w, Node* n, u32 local, u32 sender, Packet* frame) noexcept nogil:
-    """A frame from port `sender` has arrived at a local port at `frame.time_ps`."""
+cdef inline void switch_arrival(World* w, Node* n, u32 local, Packet* frame) noexcept nogil:
+    """A frame has arrived at a local port at `frame.time_ps`."""
     cdef i64 time_ps = frame.time_ps
     cdef u32 port = n.port_base + local
+    cdef u32 sender = w.port_peer[port]
     if w.fingerprint_on:
         fingerprint_arrival(w, port, frame)
     if n.n_paused and n.settle_from_ps <= time_ps:
@@ -183,7 +184,7 @@ cdef inline void switch_arrival(World* w, Node* n, u32 local, u32 sender, Packet
 
 cdef inline void switch_timers(World* w, Node* n, i64 before_ps) noexcept nogil:
     """Lets the timers that expire before an instant act."""
-    cdef Timer timer
+    cdef Due timer
     cdef u32 id
     while n.next_timer_ps < before_ps:
         timer = timer_pop(n)
@@ -193,33 +194,25 @@ cdef inline void switch_timers(World* w, Node* n, i64 before_ps) noexcept nogil:
         pfc_effect_at_switch(w, n, id >> 4, <u8>(id >> 1 & 7), id & 1, timer.time_ps)
 
 
-cdef inline i64 switch_window(World* w, Node* n, i64 start_ps, i64 end_ps) noexcept nogil:
-    """Everything that happens at a switch in [start, end); returns when it is next due by itself."""
-    cdef u64 count = gather_arrivals(w, n, start_ps, end_ps)
+cdef inline i64 switch_window(World* w, Node* n) noexcept nogil:
+    """Everything that happens at a switch in the window; returns when it is next due by itself."""
+    cdef u64 count = gather_arrivals(w, n)
     cdef u64 k, tied_until = 0
-    cdef u32 local, sender
+    cdef u32 local
     cdef Packet* frame
     for k in range(count):
-        if unlikely(same_instant(w, w.arrivals.keys[k], w.arrivals.keys[k + 1])) and k >= tied_until:
-            tied_until = break_ties(w, n, k, start_ps + key_offset(w, w.arrivals.keys[k]))
-        local = key_port(w, w.arrivals.keys[k])
-        sender = w.port_peer[n.port_base + local]
-        frame = ring_front(&w.ports[sender].link)
-        ring_pop(&w.ports[sender].link)
+        frame = take_arrival(w, n, k, &tied_until, &local)
         if unlikely(n.next_timer_ps < frame.time_ps):
             switch_timers(w, n, frame.time_ps)
-        switch_arrival(w, n, local, sender, frame)
+        switch_arrival(w, n, local, frame)
         if unlikely(w.out_of_memory != 0):
-            w.error = ERROR_MEMORY
-            return end_ps
-    if count:
-        w.hops += count
-        w.end_ps = later(w.end_ps, start_ps + key_offset(w, w.arrivals.keys[count - 1]))
-    if unlikely(n.next_timer_ps < end_ps):
-        switch_timers(w, n, end_ps)
-    if n.settle_from_ps < end_ps:
+            return NEVER
+    count_arrivals(w, count)
+    if unlikely(n.next_timer_ps < w.window_end_ps):
+        switch_timers(w, n, w.window_end_ps)
+    if n.settle_from_ps < w.window_end_ps:
         if n.n_paused:
-            settle(w, n, end_ps - 1)
+            settle(w, n, w.window_end_ps - 1)
         else:
-            catch_up(w, n, end_ps - 1)
+            catch_up(w, n, w.window_end_ps - 1)
     return sooner(n.settle_from_ps, n.next_timer_ps)

@@ -6,10 +6,11 @@
 # shorter `window_ps`), and left and taken up again between two nodes (the end of a chunk): the bits do
 # not depend on it.
 
+from fabric.engine.heap cimport Due
 from fabric.engine.host cimport host_window
 from fabric.engine.audit cimport balanced
 from fabric.engine.flow cimport SENDER_COMPLETE, Sender
-from fabric.engine.node cimport HOST, TIMER_RTO, Node, Timer, Wake
+from fabric.engine.node cimport HOST, TIMER_RTO, Node, Wake
 from fabric.engine.port cimport Port
 from fabric.engine.ring cimport ring_slot
 from fabric.engine.switch cimport switch_window
@@ -84,9 +85,9 @@ cdef inline void run_node(World* w, u32 word) noexcept nogil:
     cdef Node* n = &w.nodes[w.wake_node[word]]
     cdef i64 due_ps
     if n.kind == HOST:
-        due_ps = host_window(w, n, w.now_ps, w.window_end_ps)
+        due_ps = host_window(w, n)
     else:
-        due_ps = switch_window(w, n, w.now_ps, w.window_end_ps)
+        due_ps = switch_window(w, n)
     if due_ps < w.wakes[n.first_wake].due_ps:
         w.wakes[n.first_wake].due_ps = due_ps
 
@@ -112,7 +113,7 @@ cdef inline i64 next_due(const World* w) noexcept nogil:
     return due_ps
 
 
-cdef inline bint timer_matters(const World* w, const Timer* timer) noexcept nogil:
+cdef inline bint timer_matters(const World* w, const Due* timer) noexcept nogil:
     """Whether a timer will do anything: a retransmission timer of a flow with nothing outstanding will not."""
     cdef const Sender* s
     if timer.key >> 56 != TIMER_RTO:

@@ -4,6 +4,7 @@
 # Pointers to const belong to the NumPy arrays of the `Lowered` that the run was built from.
 
 from fabric.engine.flow cimport Receiver, Sender
+from fabric.engine.heap cimport Heap
 from fabric.engine.node cimport Node, Wake
 from fabric.engine.packet cimport Packet
 from fabric.engine.port cimport ClassQueue, Ingress, IngressQueues, PauseStat, Port
@@ -64,16 +65,6 @@ cdef struct LinkWatch:          # what the throughput recorder remembers of one 
     i64 interval
     i64 bytes
 
-cdef struct ReadyFlow:          # a flow that may send, from `eligible_ps` on
-    i64 eligible_ps
-    u32 flow
-    u32 spare
-
-cdef struct ReadyHeap:
-    ReadyFlow* slots
-    u32 count
-    u32 capacity
-
 cdef struct ArrivalKeys:        # scratch of the arrival sort
     u32* keys
     u32* sorted
@@ -97,7 +88,7 @@ cdef struct World:
     IngressQueues** ingress_queues      # NULL where no switch uses the per-ingress arbiter
     Ring* mac                           # PFC frames that wait, by port
     u8* dwrr_current                    # 1 + class served last, by port * 8 + level; 0: none yet
-    ReadyHeap* ready                    # by host port and class
+    Heap* ready                         # flows that may send, by host port and class
     Sender* senders
     Receiver* receivers
     Wake* wakes
