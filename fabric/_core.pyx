@@ -11,7 +11,7 @@ from libc.string cimport memcpy, memset
 
 from fabric.engine.build cimport allocate, free_world, place_nodes
 from fabric.engine.node cimport HOST, Node
-from fabric.engine.port cimport ODD_RECORDED, ODD_TIMING, RECORD_CHOSEN_FLOWS, Port
+from fabric.engine.port cimport ODD_RECORDED, ODD_TICKS, ODD_TIMING, RECORD_CHOSEN_FLOWS, Port
 from fabric.engine.profile cimport SHARED_LEVEL, ClassProfile, Scheduler, TransportProfile
 from fabric.engine.recorder cimport FLOW_RECORD_PACKETS, append_pending_rows
 from fabric.engine.rng cimport mix64
@@ -116,6 +116,7 @@ cdef class Engine:
         w.window_ps = self._longest_window_ps()
         w.window_cursor = NO_WINDOW
         w.fingerprint_on = lowered.fingerprint
+        w.pfc_frame_bytes = lowered.pfc_frame_bytes
         w.record = lowered.record
         w.queue_interval_ps = lowered.record_queue_interval_ps
         w.queue_delta = lowered.record_queue_delta
@@ -212,6 +213,7 @@ cdef class Engine:
         cdef u32 node
         cdef const u8* kind = <const u8*>self._keep("node_kind", _np.uint8)
         cdef const u8* arbiter = <const u8*>self._keep("node_arbiter", _np.uint8)
+        cdef const u8* unpausable = <const u8*>self._keep("node_control_unpausable", _np.uint8)
         cdef const u16* scheduler = <const u16*>self._keep("node_scheduler", _np.uint16)
         cdef const u32* salt = <const u32*>self._keep("node_salt", _np.uint32)
         cdef const u64* tie_key = <const u64*>self._keep("node_tie_key", _np.uint64)
@@ -227,6 +229,7 @@ cdef class Engine:
             n.n_ports = w.node_port_base[node + 1] - n.port_base
             n.kind = kind[node]
             n.per_ingress_arbiter = arbiter[node]
+            n.control_ignores_pause = unpausable[node]
             n.scheduler = scheduler[node]
             n.salt = salt[node]
             n.tie_key = tie_key[node]
@@ -246,6 +249,7 @@ cdef class Engine:
         cdef const u16* cut_bytes = <const u16*>self._keep("port_cut_bytes", _np.uint16)
         cdef const u8* record = <const u8*>self._keep("port_record", _np.uint8)
         cdef const u16* profile = <const u16*>self._keep("port_profile", _np.uint16)
+        cdef const u8* ticks = <const u8*>self._keep("port_tick_timing", _np.uint8)
         cdef u8 chosen = RECORD_CHOSEN_FLOWS if _np.any(self.lowered.flow_record & FLOW_RECORD_PACKETS) else 0
         for port in range(w.n_ports):
             p = &w.ports[port]
@@ -256,7 +260,11 @@ cdef class Engine:
             p.record = record[port] | chosen
             if <u64>8000000000000 % rate == 0 and <u64>8000000000000 // rate < <u64>0xFFFFFFFF:
                 p.ps_per_byte = <u32>(<u64>8000000000000 // rate)
-            p.odd = (ODD_TIMING if p.cut_bytes or not p.ps_per_byte else 0) | (ODD_RECORDED if p.record else 0)
+            p.odd = (
+                (ODD_TIMING if p.cut_bytes or ticks[port] or not p.ps_per_byte else 0)
+                | (ODD_TICKS if ticks[port] else 0)
+                | (ODD_RECORDED if p.record else 0)
+            )
             for c in range(w.n_classes):
                 w.ingress[port * w.n_classes + c].profile = profile[port * w.n_classes + c]
             w.port_lossy[port] = w.port_loss[port] > 0.0 or w.port_ber_rate[port] > 0.0

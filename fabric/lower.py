@@ -105,7 +105,11 @@ def lower(
         port_delay_ps=columns["port_delay_ps"],
         flow_hash=columns["flow_hash"],
     )
-    return Lowered(**columns, **_run_fields(run, columns["port_delay_ps"]))
+    return Lowered(
+        **columns,
+        **_run_fields(run, columns["port_delay_ps"]),
+        pfc_frame_bytes=int(switch.pfc.frame),
+    )
 
 
 def lookahead_ps(lowered: Lowered) -> int:
@@ -158,4 +162,5 @@ def _run_fields(run: Run, port_delay_ps: npt.NDArray[np.int64]) -> dict[str, Any
         "until_ps": OPEN_END_PS if run.until is None else int(run.until),
         "window_ps": int(run.window or 0),
         "fingerprint": int(run.fingerprint),
+        "port_tick_timing": np.full(len(port_delay_ps), run.timing == "ns3", dtype=np.uint8),
     }

@@ -64,6 +64,7 @@ TRANSPORT = np.dtype(
         ("hai_bps", "f8"),
         ("min_rate_bps", "f8"),
         ("first_cut", "f8"),
+        ("ack_duplicates", "u1"),
     ],
     align=True,
 )
@@ -160,3 +161,6 @@ class Lowered:
     record_throughput_interval_ps: int
     port_record: npt.NDArray[np.uint8]
     flow_record: npt.NDArray[np.uint8]
+    port_tick_timing: npt.NDArray[np.uint8]
+    pfc_frame_bytes: int
+    node_control_unpausable: npt.NDArray[np.uint8]

@@ -52,13 +52,18 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     scenario = Scenario(
         topology=topology,
         switch=draw(_switches(classes, frame_bytes=frame_bytes, cut_through=alike)),
-        nic=Nic(latency=pick(draw, LATENCIES), pfc_response=pick(draw, RESPONSES)),
+        nic=Nic(
+            latency=pick(draw, LATENCIES),
+            pfc_response=pick(draw, RESPONSES),
+            control_ignores_pause=draw(st.integers(0, 3)) == 0,
+        ),
         transport=transport,
         traffic=draw(traffic_entries(topology, names, transport)),
         run=Run(
             seed=draw(st.integers(0, 2**63 - 1)),
             until=draw(st.none() | st.none() | st.integers(8_000_000, 200_000_000)),
             fingerprint=draw(st.integers(0, 9)) < 9,
+            timing=pick(draw, ("exact", "exact", "exact", "ns3")),
         ),
         record=draw(_records(frame_bytes)),
     )
@@ -139,7 +144,13 @@ def _pfc(frame_bytes: int) -> st.SearchStrategy[Pfc]:
         headroom: Any = pick(draw, ("auto", "auto", "auto", 0, 3 * frame_bytes, 30 * frame_bytes))
         if draw(st.booleans()):
             offset = pick(draw, (None, 0, frame_bytes, 5 * frame_bytes))
-            return Pfc(alpha=pick(draw, ALPHAS), xon_offset=offset, headroom=headroom)
+            return Pfc(
+                alpha=pick(draw, ALPHAS),
+                xon_offset=offset,
+                frame=pick(draw, (64, 64, 43, 1)),
+                alpha_scale_from=pick(draw, (None, None, "7Gbps", "400Gbps")),
+                **({"headroom_delays": 3.0} if draw(st.integers(0, 4)) == 0 else {"headroom": headroom}),
+            )
         xoff = draw(st.integers(1, 12)) * frame_bytes - pick(draw, (0, 1))
         return Pfc(xoff=xoff, xon=pick(draw, (None, 0, xoff // 2, xoff)), headroom=headroom)
 

@@ -59,6 +59,7 @@ def transports(draw: st.DrawFn, class_names: Sequence[str]) -> Transport:
             nack=pick(draw, (True, True, True, False)),
             nack_on_rewind=draw(st.booleans()),
             nack_interval=pick(draw, (None, None, "3us", "1ns")),
+            ack_duplicates=draw(st.integers(0, 3)) > 0,
         ),
         congestion=draw(_congestion(window)),
     )

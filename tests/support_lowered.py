@@ -70,6 +70,7 @@ TRANSPORT_DEFAULTS: dict[str, Any] = {
     "hai_bps": 400e6,
     "min_rate_bps": 1e6,
     "first_cut": 1.0,
+    "ack_duplicates": 1,
 }
 
 Overrides = Mapping[str, Any]
@@ -194,6 +195,9 @@ def small_lowered(
         record_throughput_interval_ps=US,
         port_record=np.zeros(2 * len(cables), np.uint8),
         flow_record=np.zeros(len(flows), np.uint8),
+        port_tick_timing=np.zeros(2 * len(cables), np.uint8),
+        pfc_frame_bytes=64,
+        node_control_unpausable=np.zeros(n_nodes, np.uint8),
     )
     for port, overrides in (ports or {}).items():
         for name, value in overrides.items():
@@ -283,6 +287,7 @@ def _busy_transport(rng: random.Random, frame_bytes: int, classes: int) -> dict[
         "hai_bps": 5e9,
         "min_rate_bps": rng.choice([1e8, 1e10]),
         "first_cut": rng.choice([1.0, 0.5]),
+        "ack_duplicates": rng.choice([1, 1, 0]),
     }
 
 

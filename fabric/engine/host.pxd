@@ -91,7 +91,7 @@ cdef inline i64 host_window(World* w, Node* n) noexcept nogil:
         host_timers(w, n, w.window_end_ps)
     for local in range(n.n_ports):
         p = &w.ports[n.port_base + local]
-        if p.backlog & ~p.paused:
+        if p.backlog:
             nic_advance(w, n, n.port_base + local, p, w.window_end_ps - 1)
-            due_ps = sooner(due_ps, nic_next_start(w, n.port_base + local, p))
+            due_ps = sooner(due_ps, nic_next_start(w, n, n.port_base + local, p))
     return sooner(due_ps, n.next_timer_ps)

@@ -6,7 +6,7 @@
 # link arrive in the order in which they started. Loss is drawn at the receiver.
 
 from fabric.engine.packet cimport PFC, Packet
-from fabric.engine.port cimport ODD_RECORDED, ODD_TIMING, Port
+from fabric.engine.port cimport ODD_RECORDED, ODD_TICKS, ODD_TIMING, Port
 from fabric.engine.recorder cimport record_start
 from fabric.engine.ring cimport ring_push
 from fabric.engine.rng cimport draw, frame_key, unit_interval
@@ -15,8 +15,22 @@ from fabric.engine.node cimport Wake
 from fabric.engine.world cimport World, check
 
 
+cdef extern from *:
+    """
+    /* Seconds as a double, then as a 64.64 fixed-point number, then truncated to a nanosecond. */
+    static int64_t fabric_tick_ps(uint64_t bits, uint64_t rate_bps)
+    {
+        unsigned __int128 seconds = (unsigned __int128)((double)bits / (double)rate_bps * 18446744073709551616.0);
+        return (int64_t)((seconds * 1000000000u) >> 64) * 1000;
+    }
+    """
+    i64 tick_ps "fabric_tick_ps" (u64, u64) noexcept nogil
+
+
 cdef inline i64 serialisation_ps(const World* w, const Port* p, u32 wire_bytes) noexcept nogil:
     cdef u64 rate
+    if unlikely(p.odd & ODD_TICKS):
+        return tick_ps(8 * <u64>wire_bytes, <u64>w.port_rate_bps[p - w.ports])
     if likely(p.ps_per_byte != 0):
         return <i64>(<u64>wire_bytes * p.ps_per_byte)
     rate = <u64>w.port_rate_bps[p - w.ports]

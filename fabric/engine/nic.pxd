@@ -51,9 +51,23 @@ cdef inline i64 class_eligible(const World* w, u32 index) noexcept nogil:
     return w.ready[index].slots[0].time_ps if w.ready[index].count else NEVER
 
 
-cdef inline i64 nic_next_start(const World* w, u32 port, const Port* p) noexcept nogil:
-    """When a port starts its next frame if nothing happens before; NEVER if it then stays idle."""
+cdef inline u8 open_classes(const World* w, const Node* n, u32 port, const Port* p) noexcept nogil:
+    """The classes that have something to send which PFC does not hold."""
     cdef u8 classes = p.backlog & ~p.paused
+    cdef u8 held = p.backlog & p.paused
+    cdef u8 c
+    if unlikely(n.control_ignores_pause != 0):
+        while held:
+            c = <u8>trailing_zeros(held)
+            held &= held - 1
+            if not ring_empty(&w.queues[port * w.n_classes + c].frames):
+                classes |= <u8>(1 << c)
+    return classes
+
+
+cdef inline i64 nic_next_start(const World* w, const Node* n, u32 port, const Port* p) noexcept nogil:
+    """When a port starts its next frame if nothing happens before; NEVER if it then stays idle."""
+    cdef u8 classes = open_classes(w, n, port, p)
     cdef i64 first_ps = NEVER, eligible_ps
     while classes:
         eligible_ps = class_eligible(w, port * w.n_classes + trailing_zeros(classes))
@@ -141,7 +155,7 @@ cdef inline u8 nic_pick(World* w, const Node* n, u32 port, u8 candidates) noexce
 
 cdef inline void nic_start(World* w, Node* n, u32 port, Port* p, i64 start_ps) noexcept nogil:
     """Starts what goes next at a free port; some class must have something to send at `start_ps`."""
-    cdef u8 classes = p.backlog & ~p.paused
+    cdef u8 classes = open_classes(w, n, port, p)
     cdef u8 candidates = 0, c
     cdef u32 index
     while classes:
@@ -162,8 +176,8 @@ cdef inline void nic_start(World* w, Node* n, u32 port, Port* p, i64 start_ps) n
 cdef inline void nic_advance(World* w, Node* n, u32 port, Port* p, i64 time_ps) noexcept nogil:
     """Lets a port start everything that it starts at or before an instant."""
     cdef i64 start_ps
-    while p.busy_ps <= time_ps and p.backlog & ~p.paused:
-        start_ps = nic_next_start(w, port, p)
+    while p.busy_ps <= time_ps and p.backlog:
+        start_ps = nic_next_start(w, n, port, p)
         if start_ps > time_ps:
             return
         nic_start(w, n, port, p, start_ps)
@@ -171,7 +185,7 @@ cdef inline void nic_advance(World* w, Node* n, u32 port, Port* p, i64 time_ps) 
 
 cdef inline void nic_try(World* w, Node* n, u32 port, Port* p, i64 time_ps) noexcept nogil:
     """An event at `time_ps` may have made a start possible."""
-    if p.busy_ps <= time_ps and nic_next_start(w, port, p) <= time_ps:
+    if p.busy_ps <= time_ps and nic_next_start(w, n, port, p) <= time_ps:
         nic_start(w, n, port, p, time_ps)
 
 
@@ -179,7 +193,7 @@ cdef inline bint free_for_control(const World* w, const Node* n, const Port* p, 
     """Whether a control frame starts at once at a port that has been advanced to `time_ps`."""
     return (
         p.busy_ps <= time_ps
-        and not p.paused >> c & 1
+        and (n.control_ignores_pause or not p.paused >> c & 1)
         and not w.schedulers[n.scheduler].shared_classes >> c & 1
     )
 

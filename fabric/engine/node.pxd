@@ -27,6 +27,7 @@ cdef struct Node:
     u32 n_wakes
     u8 kind
     u8 per_ingress_arbiter
+    u8 control_ignores_pause
     u16 scheduler
     u32 salt
     u64 tie_key

@@ -14,7 +14,6 @@ cdef enum Kind:
     PFC = 4
 
 cdef enum:
-    PFC_FRAME_BYTES = 64        # IEEE 802.1Qbb: a minimum-size MAC control frame
     NO_FLOW = 0xFFFFFFFF        # the flow of a PFC frame
 
 cdef struct Packet:

@@ -6,7 +6,7 @@
 
 from fabric.engine.link cimport transmit
 from fabric.engine.node cimport Node
-from fabric.engine.packet cimport NO_FLOW, PFC, PFC_FRAME_BYTES, Packet
+from fabric.engine.packet cimport NO_FLOW, PFC, Packet
 from fabric.engine.port cimport PauseStat, Port
 from fabric.engine.recorder cimport record_pause
 from fabric.engine.ring cimport ring_empty, ring_front, ring_pop, ring_push
@@ -38,7 +38,7 @@ cdef inline void send_pfc(World* w, Node* n, u32 local, u8 traffic_class, bint o
     frame.sequence = on
     frame.destination = 0
     frame.path_hash = 0
-    frame.size_bytes = PFC_FRAME_BYTES
+    frame.size_bytes = w.pfc_frame_bytes
     frame.ingress = 0
     frame.kind = PFC
     frame.traffic_class = traffic_class

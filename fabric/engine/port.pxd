@@ -20,6 +20,7 @@ cdef enum PortRecord:
 cdef enum PortOdd:
     ODD_TIMING = 1              # cut-through, or no whole number of picoseconds a byte
     ODD_RECORDED = 2            # `record` is not 0
+    ODD_TICKS = 4               # serialisation in the ticks of ns-3; with ODD_TIMING
 
 cdef struct Port:
     i64 busy_ps             # the transmitter is free from this instant on

@@ -70,3 +70,4 @@ cdef struct TransportProfile:
     double hai_bps
     double min_rate_bps
     double first_cut
+    u8 ack_duplicates

@@ -107,7 +107,7 @@ cdef inline void on_data(World* w, Node* n, u32 port, const Packet* frame, i64 t
     elif frame.sequence > r.expected:
         kind = take_out_of_order(r, p, frame.sequence, time_ps)
     else:
-        kind = ACK
+        kind = ACK if p.ack_duplicates else NO_ANSWER
     if frame.mark:
         r.marked += 1
         if p.feedback == FEEDBACK_ECHO:

@@ -10,6 +10,7 @@ from fabric.engine.heap cimport Due
 from fabric.engine.host cimport host_window
 from fabric.engine.audit cimport balanced
 from fabric.engine.flow cimport SENDER_COMPLETE, Sender
+from fabric.engine.nic cimport open_classes
 from fabric.engine.node cimport HOST, TIMER_RTO, Node, Wake
 from fabric.engine.port cimport Port
 from fabric.engine.ring cimport ring_slot
@@ -136,7 +137,7 @@ cdef inline bint anything_left(const World* w) noexcept nogil:
                 return True
         for k in range(n.port_base, n.port_base + n.n_ports):
             p = &w.ports[k]
-            if p.mac_pending or p.backlog & ~p.paused:
+            if p.mac_pending or open_classes(w, n, k, p):
                 return True
     return False
 

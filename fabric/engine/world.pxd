@@ -122,6 +122,7 @@ cdef struct World:
     const u8* flow_record
     u32* flow_waits                     # predecessors that have not ended
     i64* flow_ready_ps                  # earliest start by those that have
+    u16 pfc_frame_bytes
     u64 key_ecn
     u64 key_loss
     # the clock

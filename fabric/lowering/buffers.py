@@ -31,8 +31,6 @@ from fabric.units import Rate, Size
 
 __all__ = ["auto_headroom_bytes", "buffer_columns", "scheduler_row", "serialisation_ps"]
 
-PFC_FRAME_BYTES = 64
-"""A MAC control frame (IEEE 802.3, clause 31)."""
 PS_PER_BYTE_AT_1_BPS = 8 * 10**12
 Q16 = 1 << 16
 ECN_MODE = {"enqueue": 1, "dequeue": 2}
@@ -121,6 +119,7 @@ def auto_headroom_bytes(
     gap_bytes: int,
     largest_frame_bytes: int,
     lossless_classes: int = 1,
+    pfc_frame_bytes: int = 64,
 ) -> int:
     """Headroom of an ingress port and class that loses nothing for any fan-in.
 
@@ -137,6 +136,7 @@ def auto_headroom_bytes(
     largest_frame_bytes : int
     lossless_classes : int
         Classes whose PFC frames may wait for each other.
+    pfc_frame_bytes : int
 
     Returns
     -------
@@ -150,7 +150,7 @@ def auto_headroom_bytes(
     112578
     """
     wait_ps = serialisation_ps(largest_frame_bytes + gap_bytes, rate_bps)
-    pause_ps = lossless_classes * serialisation_ps(PFC_FRAME_BYTES + gap_bytes, rate_bps)
+    pause_ps = lossless_classes * serialisation_ps(pfc_frame_bytes + gap_bytes, rate_bps)
     total_ps = round_trip_ps + wait_ps + pause_ps + response_ps
     return -(-rate_bps * total_ps // PS_PER_BYTE_AT_1_BPS) + 2 * largest_frame_bytes
 
@@ -177,17 +177,26 @@ def _profile_rows(
     n_classes = len(switch.classes)
     rows = np.zeros(1 + len(kinds) * n_classes, dtype=PROFILE)
     for kind, (rate_bps, round_trip_ps, response_ps, gap_bytes) in enumerate(kinds.tolist()):
-        headroom_bytes = auto_headroom_bytes(
+        bound_bytes = auto_headroom_bytes(
             rate_bps,
             round_trip_ps=round_trip_ps,
             response_ps=response_ps,
             gap_bytes=gap_bytes,
             largest_frame_bytes=largest_frame_bytes,
             lossless_classes=lossless_classes,
+            pfc_frame_bytes=int(switch.pfc.frame),
         )
         for number, each in enumerate(switch.classes):
             row = rows[1 + kind * n_classes + number : 2 + kind * n_classes + number]
-            _fill_class(row, each, switch, headroom_bytes, largest_frame_bytes)
+            _fill_class(
+                row,
+                each,
+                switch,
+                rate_bps=rate_bps,
+                delay_ps=round_trip_ps // 2,
+                bound_bytes=bound_bytes,
+                largest_frame_bytes=largest_frame_bytes,
+            )
             _fill_ecn(row, each, switch, rate_bps)
     port_row = np.zeros((network.n_ports, n_classes), dtype=np.int64)
     first = 1 + kind_of_port.reshape(-1, 1) * n_classes
@@ -199,25 +208,45 @@ def _fill_class(
     row: npt.NDArray[np.void],
     each: TrafficClass,
     switch: Switch,
-    headroom_bytes: int,
+    *,
+    rate_bps: int,
+    delay_ps: int,
+    bound_bytes: int,
     largest_frame_bytes: int,
 ) -> None:
+    """Thresholds of a class at a port; `bound_bytes` is the headroom that loses nothing there."""
     row["reserved_bytes"] = each.reserved
     if each.pfc is False:
         _fill_lossy(row, each.lossy or switch.lossy)
         return
     pfc = each.pfc if isinstance(each.pfc, Pfc) else switch.pfc
     row["lossless"] = 1
-    row["headroom_bytes"] = headroom_bytes if pfc.headroom == "auto" else int(pfc.headroom)
+    row["headroom_bytes"] = _headroom_bytes(
+        pfc, rate_bps=rate_bps, delay_ps=delay_ps, bound_bytes=bound_bytes
+    )
     two_frames = DEFAULT_XON_FRAMES * largest_frame_bytes
     if pfc.xoff is None:
         assert pfc.alpha is not None
-        row["alpha_q16"] = round(pfc.alpha * Q16)
+        row["alpha_q16"] = round(_port_alpha(pfc.alpha, pfc.alpha_scale_from, rate_bps) * Q16)
         row["xon_offset_bytes"] = two_frames if pfc.xon_offset is None else int(pfc.xon_offset)
     else:
         row["limit_bytes"] = pfc.xoff
         xon = max(0, pfc.xoff - two_frames) if pfc.xon is None else int(pfc.xon)
         row["xon_offset_bytes"] = pfc.xoff - xon
+
+
+def _headroom_bytes(pfc: Pfc, *, rate_bps: int, delay_ps: int, bound_bytes: int) -> int:
+    if pfc.headroom_delays is not None:
+        return int(pfc.headroom_delays * (rate_bps * delay_ps // PS_PER_BYTE_AT_1_BPS))
+    return bound_bytes if pfc.headroom == "auto" else int(pfc.headroom)
+
+
+def _port_alpha(alpha: float, scale_from: Rate | None, rate_bps: int) -> float:
+    """Alpha of a port: doubled for every doubling of its rate, begun or whole, beyond `scale_from`."""
+    rate = float(rate_bps)
+    while scale_from is not None and rate > scale_from and alpha < 1.0:
+        alpha, rate = 2 * alpha, rate / 2
+    return alpha
 
 
 def _fill_lossy(row: npt.NDArray[np.void], lossy: Lossy) -> None:

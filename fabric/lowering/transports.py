@@ -149,6 +149,7 @@ def _fill_row(row: npt.NDArray[np.void], spec: Transport, line_rate_bps: int, sw
     row["ack_every"] = spec.ack_every
     row["nack_enabled"] = reliability.nack
     row["nack_on_rewind"] = reliability.nack_on_rewind
+    row["ack_duplicates"] = reliability.ack_duplicates
     row["nack_interval_ps"] = reliability.nack_interval or 0
     row["rto_ps"] = reliability.rto or 0
     match spec.congestion:

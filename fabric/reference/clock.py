@@ -20,7 +20,7 @@ from typing import NamedTuple
 from .frame import Frame
 from .rng import GOLDEN, mix64
 
-__all__ = ["Clock", "Event", "Phase", "TimerKind", "arrival_tie"]
+__all__ = ["Clock", "Event", "InsertionClock", "Phase", "TimerKind", "arrival_tie"]
 
 
 class Phase:
@@ -32,21 +32,25 @@ class Phase:
 class TimerKind:
     """Which timer acts first at one node and instant."""
 
-    PFC_EFFECT, RETRANSMISSION, FLOW_START = range(3)
+    PFC_EFFECT, RETRANSMISSION, FLOW_START, DEFERRED_START = range(4)
 
 
 class Event(NamedTuple):
-    """One event; its first five fields are its place in the order.
+    """One event; its first fields are its place in the order.
 
-    A start has the port as `major`. An arrival has its tie value and the local port, and the frame.
-    A timer has its kind and id: the flow, or for a PFC effect port, class and pause as one number.
+    A start has the port as `major`, and as `minor` whether it is the end of a frame. An arrival has its
+    tie value and the local port, and the frame. A timer has its kind and id: the flow, or for a PFC
+    effect port, class and pause as one number. What is still equal then (frames that occupy a link for no
+    time at all) comes in the order in which it was scheduled: `count`.
     """
 
     time_ps: int
+    number: int
     node: int
     phase: int
     major: int
     minor: int
+    count: int
     frame: Frame | None
 
 
@@ -64,24 +68,38 @@ class Clock:
         By node, the key that permutes simultaneous arrivals there.
     """
 
-    __slots__ = ("_heap", "_tie_keys")
+    __slots__ = ("_count", "_heap", "_tie_keys")
 
     def __init__(self, tie_keys: list[int]) -> None:
         self._heap: list[Event] = []
         self._tie_keys = tie_keys
+        self._count = 0
 
-    def schedule_start(self, time_ps: int, node: int, port: int) -> None:
-        """Try `port` at the beginning of that instant."""
-        heapq.heappush(self._heap, Event(time_ps, node, Phase.START, port, 0, None))
+    def _number(self) -> int:
+        """The place of an event among those of its instant, before its fields decide; here: none."""
+        return 0
+
+    def _push(self, time_ps: int, node: int, phase: int, major: int, minor: int, frame: Frame | None) -> None:
+        self._count += 1
+        event = Event(time_ps, self._number(), node, phase, major, minor, self._count, frame)
+        heapq.heappush(self._heap, event)
+
+    def schedule_start(self, time_ps: int, node: int, port: int, *, ends_frame: bool) -> None:
+        """Try `port` at the beginning of that instant, at which it may end a frame."""
+        self._push(time_ps, node, Phase.START, port, int(ends_frame), None)
 
     def schedule_arrival(self, time_ps: int, node: int, local_port: int, frame: Frame) -> None:
         """Let `frame` arrive at a port of `node`."""
         tie = arrival_tie(time_ps, self._tie_keys[node], local_port)
-        heapq.heappush(self._heap, Event(time_ps, node, Phase.ARRIVAL, tie, local_port, frame))
+        self._push(time_ps, node, Phase.ARRIVAL, tie, local_port, frame)
 
     def schedule_timer(self, time_ps: int, node: int, kind: int, ident: int) -> None:
         """Let a timer of this kind act at the end of that instant."""
-        heapq.heappush(self._heap, Event(time_ps, node, Phase.TIMER, kind, ident, None))
+        self._push(time_ps, node, Phase.TIMER, kind, ident, None)
+
+    def defers_flow_starts(self) -> bool:
+        """Whether a flow that is due lets everything go first that was scheduled for its instant."""
+        return False
 
     def peek_ps(self) -> int | None:
         """Time of the next event, None when there is none."""
@@ -94,3 +112,22 @@ class Clock:
     def pending(self) -> Iterator[Event]:
         """All pending events, in no particular order."""
         return iter(self._heap)
+
+
+class InsertionClock(Clock):
+    """The order of a simulator with one global list of events: first scheduled, first run.
+
+    Among events of one instant, wherever they happen, the one that was scheduled first comes first.
+    A frame that begins schedules its end before its arrival. Flows that are due start after all that
+    was scheduled for their instant before. This is the order of ns-3; it needs global state, so only
+    this engine offers it.
+    """
+
+    __slots__ = ()
+
+    def _number(self) -> int:
+        return self._count
+
+    def defers_flow_starts(self) -> bool:
+        """True: an event of its own starts the flow."""
+        return True

@@ -27,6 +27,8 @@ class Environment:
         Where what happens is counted and written down.
     ecn_key : int
         Key of the draws for congestion marks.
+    pfc_frame_bytes : int
+        Size of a PFC frame.
     """
 
     clock: Clock
@@ -34,6 +36,7 @@ class Environment:
     tally: Tally
     recorder: Recorder
     ecn_key: int
+    pfc_frame_bytes: int
 
     def drop(self, frame: Frame, *, port: int, reason: int, now_ps: int) -> None:
         """Let a frame vanish, counted at `port`, for a `DropReason`."""

@@ -11,16 +11,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-__all__ = ["ACK", "CNP", "DATA", "NACK", "PFC", "PFC_FLOW", "PFC_FRAME_BYTES", "Frame", "pfc_frame"]
+__all__ = ["ACK", "CNP", "DATA", "NACK", "PFC", "PFC_FLOW", "Frame", "pfc_frame"]
 
 DATA, ACK, NACK, CNP, PFC = range(5)
 """Kinds of frames."""
 
 PFC_FLOW = 0xFFFFFFFF
 """The flow number of frames that belong to no flow."""
-
-PFC_FRAME_BYTES = 64
-"""A MAC control frame has the least size of an Ethernet frame (IEEE 802.1Qbb, 802.3 annex 31)."""
 
 
 @dataclass(slots=True, eq=False)
@@ -63,6 +60,6 @@ class Frame:
         return self.flow << 32 | self.sequence
 
 
-def pfc_frame(traffic_class: int, *, pause: bool) -> Frame:
+def pfc_frame(traffic_class: int, *, pause: bool, size_bytes: int) -> Frame:
     """A PAUSE or a RESUME for one class."""
-    return Frame(PFC, PFC_FLOW, int(pause), traffic_class, PFC_FRAME_BYTES, 0, 0)
+    return Frame(PFC, PFC_FLOW, int(pause), traffic_class, size_bytes, 0, 0)

@@ -28,6 +28,8 @@ class Host(Node):
 
     Parameters
     ----------
+    control_ignores_pause : bool
+        Whether control frames go although the peer has paused their class.
     senders, receivers : list
         The two halves of every flow of the run, by flow; a host uses those that are its own.
     dependencies : Dependencies
@@ -40,6 +42,7 @@ class Host(Node):
         ports: list[Port],
         *,
         n_classes: int,
+        control_ignores_pause: bool,
         senders: list[Sender],
         receivers: list[Receiver],
         dependencies: Dependencies,
@@ -50,7 +53,9 @@ class Host(Node):
         self._senders = senders
         self._receivers = receivers
         self._dependencies = dependencies
-        self.queues = [[HostQueue() for _ in range(n_classes)] for _ in ports]
+        self.queues = [
+            [HostQueue(control_ignores_pause=control_ignores_pause) for _ in range(n_classes)] for _ in ports
+        ]
         for port, queues in zip(ports, self.queues, strict=True):
             port.queues = queues
 
@@ -149,4 +154,4 @@ class Host(Node):
         ]
         if instants and port.wake_ps != min(instants):
             port.wake_ps = min(instants)
-            self.environment.clock.schedule_start(port.wake_ps, self.number, port.number)
+            self.environment.clock.schedule_start(port.wake_ps, self.number, port.number, ends_frame=False)

@@ -20,15 +20,20 @@ __all__ = ["HostQueue"]
 class HostQueue:
     """The queue of one (port, class) of a host."""
 
-    __slots__ = ("_ready", "control")
+    __slots__ = ("_control_ignores_pause", "_ready", "control")
 
-    def __init__(self) -> None:
+    def __init__(self, *, control_ignores_pause: bool) -> None:
+        self._control_ignores_pause = control_ignores_pause
         self.control: deque[Frame] = deque()
         self._ready: list[tuple[int, int, Sender]] = []
 
     def is_candidate(self, now_ps: int) -> bool:
         """A control frame waits, or a flow may send now."""
         return bool(self.control) or (bool(self._ready) and self._ready[0][0] <= now_ps)
+
+    def ignores_pause(self) -> bool:
+        """A control frame waits that goes although the peer has paused the class."""
+        return self._control_ignores_pause and bool(self.control)
 
     def is_empty(self) -> bool:
         """No control frame waits, and no flow stands here, not even for later."""

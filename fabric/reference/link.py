@@ -60,13 +60,14 @@ class Links:
         wire_bytes = frame.size_bytes + port.gap_bytes
         needed_bytes = min(wire_bytes, port.cut_bytes) if port.cut_bytes else wire_bytes
         port.busy_ps = now_ps + port.serialization_ps(wire_bytes)
+        port.is_sending = True
         port.tx_bytes += wire_bytes
         self._tally.started += 1
         self._recorder.on_start(frame, port=port.number, wire_bytes=wire_bytes, now_ps=now_ps)
+        self._clock.schedule_start(port.busy_ps, port.node, port.number, ends_frame=True)
         peer = self._ports[port.peer]
         arrival_ps = now_ps + port.serialization_ps(needed_bytes) + port.delay_ps
         self._clock.schedule_arrival(arrival_ps, peer.node, peer.local, frame)
-        self._clock.schedule_start(port.busy_ps, port.node, port.number)
 
     def loses(self, frame: Frame, *, sender: Port, now_ps: int) -> bool:
         """Whether a frame that arrives now, sent by the port `sender`, was lost on its way."""

@@ -80,7 +80,7 @@ class Node(ABC):
 
     def try_port(self, port: Port, now_ps: int) -> None:
         """Begin a frame on `port` now, if that is possible."""
-        if port.busy_ps > now_ps:
+        if port.is_sending:
             return
         if port.mac_queue:
             self.environment.links.begin(port, port.mac_queue.popleft(), now_ps=now_ps)

@@ -23,6 +23,27 @@ __all__ = ["Port", "make_ports"]
 
 BITS_PER_BYTE = 8
 PS_PER_SECOND = 10**12
+NS_PER_SECOND = 10**9
+PS_PER_NS = 1000
+
+
+def serialization_ps(wire_bytes: int, *, rate_bps: int, tick_timing: bool) -> int:
+    """Time that so many bytes take at a rate: rounded up to a picosecond, or in ticks of ns-3.
+
+    ns-3 evaluates seconds as a double, turns that into a 64.64 fixed-point number and truncates to a
+    nanosecond, so that most times come out a nanosecond short.
+
+    Examples
+    --------
+    >>> serialization_ps(1048, rate_bps=100 * 10**9, tick_timing=False)
+    83840
+    >>> serialization_ps(1250, rate_bps=100 * 10**9, tick_timing=True)
+    99000
+    """
+    if not tick_timing:
+        return -(-wire_bytes * BITS_PER_BYTE * PS_PER_SECOND // rate_bps)
+    seconds = float(BITS_PER_BYTE * wire_bytes) / float(rate_bps)
+    return (int(seconds * 2.0**64) * NS_PER_SECOND >> 64) * PS_PER_NS
 
 
 @dataclass(slots=True, eq=False)
@@ -66,19 +87,21 @@ class Port:
     queues: Sequence[ClassQueue] = ()
     mac_queue: deque[Frame] = field(default_factory=deque)
     busy_ps: int = 0
+    is_sending: bool = False
     wake_ps: int = -1
     tx_bytes: int = 0
+    tick_timing: bool = False
 
     def serialization_ps(self, wire_bytes: int) -> int:
-        """Time that so many bytes occupy the link, rounded up to a picosecond."""
-        return -(-wire_bytes * BITS_PER_BYTE * PS_PER_SECOND // self.rate_bps)
+        """Time that so many bytes occupy the link."""
+        return serialization_ps(wire_bytes, rate_bps=self.rate_bps, tick_timing=self.tick_timing)
 
     def candidates(self, now_ps: int) -> list[int]:
         """Classes that could begin a frame now."""
         return [
             c
             for c, (queue, pause) in enumerate(zip(self.queues, self.pauses, strict=True))
-            if not pause.is_paused and queue.is_candidate(now_ps)
+            if (queue.ignores_pause() if pause.is_paused else queue.is_candidate(now_ps))
         ]
 
     def head_bytes(self, traffic_class: int) -> int:
@@ -88,7 +111,7 @@ class Port:
     def has_startable_frame(self) -> bool:
         """Something waits that will begin without anything else happening first."""
         return bool(self.mac_queue) or any(
-            not pause.is_paused and not queue.is_empty()
+            queue.ignores_pause() if pause.is_paused else not queue.is_empty()
             for queue, pause in zip(self.queues, self.pauses, strict=True)
         )
 
@@ -110,6 +133,7 @@ def make_ports(lowered: Lowered, schedulers: list[Scheduler]) -> list[Port]:
             loss=float(lowered.port_loss[number]),
             ber_rate=float(lowered.port_ber_rate[number]),
             scheduler=schedulers[number],
+            tick_timing=bool(lowered.port_tick_timing[number]),
             pauses=[PeerPause() for _ in range(lowered.n_classes)],
         )
         for number, node in enumerate(node_of)

@@ -23,6 +23,9 @@ class ClassQueue(Protocol):
     def is_candidate(self, now_ps: int) -> bool:
         """There is a frame that may begin now, if the peer has not paused the class."""
 
+    def ignores_pause(self) -> bool:
+        """There is a frame that may begin now although the peer has paused the class."""
+
     def is_empty(self) -> bool:
         """Nothing waits, neither for now nor for later."""
 
@@ -66,6 +69,10 @@ class EgressQueue:
     def is_candidate(self, now_ps: int) -> bool:
         """There is a frame; frames in a switch are not paced."""
         return not self.is_empty()
+
+    def ignores_pause(self) -> bool:
+        """Never: PFC holds everything that waits in a switch."""
+        return False
 
     def is_empty(self) -> bool:
         """Nothing waits."""

@@ -59,7 +59,8 @@ class Receiver:
             if self.is_delivered or self.expected % self.flow.transport.ack_every == 0:
                 replies.append(self._acknowledge(ACK))
         elif frame.sequence < self.expected:
-            replies.append(self._acknowledge(ACK))
+            if self.flow.transport.ack_duplicates:
+                replies.append(self._acknowledge(ACK))
         else:
             if self._must_report_gap(frame.sequence, now_ps):
                 self.nacks += 1

@@ -135,7 +135,9 @@ class Switch(Node):
 
     def _send_pfc(self, port: Port, traffic_class: int, *, pause: bool) -> None:
         self.environment.tally.created += 1
-        port.mac_queue.append(pfc_frame(traffic_class, pause=pause))
+        port.mac_queue.append(
+            pfc_frame(traffic_class, pause=pause, size_bytes=self.environment.pfc_frame_bytes)
+        )
 
     def _drop(self, frame: Frame, ingress: Port, reason: int, now_ps: int) -> None:
         self.environment.drop(frame, port=ingress.number, reason=reason, now_ps=now_ps)

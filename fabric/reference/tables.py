@@ -94,6 +94,7 @@ class Transport:
     hai_bps: float
     min_rate_bps: float
     first_cut: float
+    ack_duplicates: int
 
 
 @dataclass(frozen=True, slots=True)

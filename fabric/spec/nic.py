@@ -22,7 +22,11 @@ class Nic(Spec, frozen=True, kw_only=True):
         at a host. Default 0.
     pfc_response : Duration
         From the arrival of a PAUSE or RESUME to its effect. Default 0.
+    control_ignores_pause : bool
+        Whether ACK, NACK and CNP leave the host although the peer has paused their class. Default
+        False. Matters where control shares a lossless class with data, as in the HPCC simulator.
     """
 
     latency: Duration = quantity("0ns")
     pfc_response: Duration = quantity("0ns")
+    control_ignores_pause: bool = False

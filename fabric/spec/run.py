@@ -10,6 +10,7 @@ streams are those of `docs/design.md`, section 8.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 from fabric.spec.base import Problem, Spec
 from fabric.units import Duration, Size
@@ -33,12 +34,17 @@ class Run(Spec, frozen=True, kw_only=True):
         that. Does not change results.
     fingerprint : bool
         Hash every arrival into one number. Default True.
+    timing : "exact" or "ns3"
+        How long a frame occupies a link: its bits over the rate, rounded up to a picosecond
+        (default), or truncated to nanoseconds as ns-3 does, which makes links a few per cent too
+        fast; to compare with runs of it.
     """
 
     seed: int = 1
     until: Duration | None = None
     window: Duration | None = None
     fingerprint: bool = True
+    timing: Literal["exact", "ns3"] = "exact"
 
     def problems(self) -> Iterator[Problem]:
         if not 0 <= self.seed <= LARGEST_SEED:

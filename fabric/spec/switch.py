@@ -34,6 +34,8 @@ LARGEST_CLASSES = 8
 """IEEE 802.1Q has 8 priorities, and PFC (802.1Qbb) a bit for each."""
 LARGEST_WEIGHT = 255
 
+LARGEST_HEADROOM_DELAYS = 1000
+LARGEST_PFC_FRAME_BYTES = 1500
 DEFAULT_PFC_ALPHA = 0.125
 """2^-3, as SONiC sets for lossless pools and the HPCC simulator's shift of 3."""
 DEFAULT_LOSSY_ALPHA = 1.0
@@ -105,6 +107,15 @@ class Pfc(Spec, frozen=True, kw_only=True):
         Per ingress port and class, for what arrives after PAUSE. Default "auto": the bound
         C (2 d + t_pfc + t_response) + 2 L of that port, which loses nothing for any fan-in
         (C rate, d delay, t_pfc time of a PAUSE frame on the wire, L largest frame).
+    headroom_delays : float, optional
+        Instead of `headroom`: this many times rate x delay of the port's cable, in whole bytes. The
+        HPCC simulator takes 3, which is too little for short cables.
+    alpha_scale_from : Rate, optional
+        With alpha: doubled for every doubling of the port's rate beyond this one, to at most 1, as
+        in the HPCC simulator. None (default): the same at every port.
+    frame : Size
+        Of a PAUSE or RESUME frame, as it occupies the link with the link's gap. Default 64 (IEEE
+        802.3, clause 31); that of `switch.pfc` holds for all classes.
     """
 
     alpha: float | None = None
@@ -112,6 +123,9 @@ class Pfc(Spec, frozen=True, kw_only=True):
     xon: Size | None = None
     xon_offset: Size | None = None
     headroom: HeadroomSize = "auto"
+    headroom_delays: float | None = None
+    alpha_scale_from: Rate | None = None
+    frame: Size = quantity(64)
 
     def settle(self) -> None:
         if self.alpha is None and self.xoff is None:
@@ -134,6 +148,16 @@ class Pfc(Spec, frozen=True, kw_only=True):
             yield "xon", self.xon, f"a size of at most xoff ({self.xoff})"
         if self.xon_offset is not None and self.alpha is None:
             yield "xon_offset", self.xon_offset, "no xon_offset with xoff; xon sets where sending resumes"
+        if self.headroom_delays is not None and self.headroom != "auto":
+            yield "headroom_delays", self.headroom_delays, f"either headroom (here {self.headroom}) or this"
+        if self.headroom_delays is not None and not 0 <= self.headroom_delays <= LARGEST_HEADROOM_DELAYS:
+            yield "headroom_delays", self.headroom_delays, f"a number from 0 to {LARGEST_HEADROOM_DELAYS}"
+        if self.alpha_scale_from is not None and self.alpha is None:
+            yield "alpha_scale_from", self.alpha_scale_from, "no alpha_scale_from with xoff"
+        if self.alpha_scale_from == 0:
+            yield "alpha_scale_from", self.alpha_scale_from, "a rate above 0"
+        if not 1 <= self.frame <= LARGEST_PFC_FRAME_BYTES:
+            yield "frame", self.frame, f"a size from 1 to {LARGEST_PFC_FRAME_BYTES} bytes"
 
 
 class Lossy(Spec, frozen=True, kw_only=True):

@@ -40,12 +40,16 @@ class GoBackN(Spec, frozen=True, kw_only=True):
         Default True.
     nack_interval : Duration, optional
         Report the same gap again after this long. None (default): do not.
+    ack_duplicates : bool
+        Whether a frame that was already received is acknowledged again, so that a sender that
+        missed the ACK can go on. Default True.
     """
 
     rto: Duration | None = quantity("4ms")
     nack: bool = True
     nack_on_rewind: bool = True
     nack_interval: Duration | None = None
+    ack_duplicates: bool = True
 
     def settle(self) -> None:
         if self.rto == 0:
