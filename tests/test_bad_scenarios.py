@@ -337,6 +337,26 @@ BAD = {
         "10MB",
         '0 with form = "vendor"',
     ),
+    "headroom twice": (
+        plus('[switch.pfc]\nheadroom = "100KB"\nheadroom_delays = 3'),
+        "switch.pfc.headroom_delays",
+        "3.0",
+        "either headroom",
+    ),
+    "alpha scaled without alpha": (
+        plus('[switch.pfc]\nxoff = "100KB"\nalpha_scale_from = "100Gbps"'),
+        "switch.pfc.alpha_scale_from",
+        "100Gbps",
+        "no alpha_scale_from with xoff",
+    ),
+    "no PFC frame": (plus("[switch.pfc]\nframe = 0"), "switch.pfc.frame", "0B", "from 1 to 1500"),
+    "smallest frame 0": (
+        plus("[transport]\nsmallest_frame = 0"),
+        "transport.smallest_frame",
+        "0B",
+        "from 1 to",
+    ),
+    "unknown timing": (plus('[run]\ntiming = "ns-3"'), "run.timing", "ns-3", "exact"),
     "period 0": (
         plus('[transport]\ncongestion = {kind = "dcqcn", alpha_period = 0}'),
         "transport.congestion.alpha_period",

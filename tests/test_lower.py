@@ -94,6 +94,8 @@ def test_every_field_has_the_type_of_the_layout() -> None:
         "dep_on": "u1",
         "port_record": "u1",
         "flow_record": "u1",
+        "port_tick_timing": "u1",
+        "node_control_unpausable": "u1",
     }
     structs = {"schedulers", "profiles", "transports"}
     arrays = {f.name for f in fields(Lowered) if isinstance(getattr(lowered, f.name), np.ndarray)}

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from fabric.errors import SpecError
 from fabric.keyed_hash import Purpose, draw, purpose_key
-from fabric.lowering.transports import SMALLEST_FRAME_BYTES, PatternTransports, transport_columns
+from fabric.lowering.transports import PatternTransports, transport_columns
 from fabric.routing import Routes, closest_ports
 from fabric.spec.switch import Switch
 from fabric.topology.network import Network
@@ -61,7 +61,7 @@ def flow_columns(
         "flow_port": port,
         "flow_class": patterns.pattern_class[flows.pattern],
         "flow_frames": frames.astype(np.uint32),
-        "flow_last_frame_bytes": np.maximum(last, SMALLEST_FRAME_BYTES).astype(np.uint32),
+        "flow_last_frame_bytes": np.maximum(last, patterns.smallest_frame_bytes()[spec]).astype(np.uint32),
         "flow_start_ps": flows.start_ps,
         "flow_hash": path_hashes(seed, source=flows.source, destination=flows.destination),
         **transport_columns(

@@ -21,10 +21,8 @@ from fabric.spec.switch import Switch
 from fabric.spec.transport import Dcqcn, FixedWindow, Transport
 from fabric.workload.flow_table import FlowTable
 
-__all__ = ["SMALLEST_FRAME_BYTES", "PatternTransports", "pattern_transports", "transport_columns"]
+__all__ = ["PatternTransports", "pattern_transports", "transport_columns"]
 
-SMALLEST_FRAME_BYTES = 64
-"""Ethernet's smallest frame, FCS included (IEEE 802.3, clause 4.4.2)."""
 FEEDBACK = {"cnp": 1, "echo": 2}
 CONGESTION = {"paper": 1, "vendor": 2}
 LARGEST_WINDOW_FRAMES = 2**32 - 1
@@ -60,6 +58,10 @@ class PatternTransports:
     def header_bytes(self) -> npt.NDArray[np.int64]:
         """What a frame carries beside payload, by spec."""
         return np.array([int(spec.header) for spec in self.specs], dtype=np.int64)
+
+    def smallest_frame_bytes(self) -> npt.NDArray[np.int64]:
+        """What shorter frames are padded to, by spec."""
+        return np.array([int(spec.smallest_frame) for spec in self.specs], dtype=np.int64)
 
 
 def pattern_transports(
@@ -178,11 +180,11 @@ def _fill_dcqcn(row: npt.NDArray[np.void], dcqcn: Dcqcn, payload_bytes: int) -> 
 
 
 def _frame_bytes(spec: Transport) -> int:
-    return max(SMALLEST_FRAME_BYTES, spec.payload + spec.header)
+    return max(int(spec.smallest_frame), spec.payload + spec.header)
 
 
 def _control_bytes(spec: Transport) -> int:
-    return max(SMALLEST_FRAME_BYTES, int(spec.control_frame))
+    return int(max(spec.smallest_frame, spec.control_frame))
 
 
 def _window_frames(window_bytes: int, payload_bytes: int) -> int:

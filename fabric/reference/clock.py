@@ -41,7 +41,7 @@ class Event(NamedTuple):
     A start has the port as `major`, and as `minor` whether it is the end of a frame. An arrival has its
     tie value and the local port, and the frame. A timer has its kind and id: the flow, or for a PFC
     effect port, class and pause as one number. What is still equal then (frames that occupy a link for no
-    time at all) comes in the order in which it was scheduled: `count`.
+    time at all) comes in the order in which it was scheduled.
     """
 
     time_ps: int
@@ -50,7 +50,7 @@ class Event(NamedTuple):
     phase: int
     major: int
     minor: int
-    count: int
+    scheduled: int
     frame: Frame | None
 
 

@@ -218,6 +218,8 @@ class Transport(Spec, frozen=True, kw_only=True):
         Default 1.
     reliability : GoBackN
         What happens when frames are lost.
+    smallest_frame : Size
+        Shorter frames are padded to this. Default 64 (IEEE 802.3, clause 4.4.2).
     congestion : NoCongestionControl, FixedWindow or Dcqcn
         Default `Dcqcn()`.
     """
@@ -229,6 +231,7 @@ class Transport(Spec, frozen=True, kw_only=True):
     control_class: str = "control"
     ack_every: int = 1
     reliability: GoBackN = msgspec.field(default_factory=GoBackN)
+    smallest_frame: Size = quantity(64)
     congestion: NoCongestionControl | FixedWindow | Dcqcn = msgspec.field(default_factory=Dcqcn)
 
     def problems(self) -> Iterator[Problem]:
@@ -243,6 +246,8 @@ class Transport(Spec, frozen=True, kw_only=True):
             )
         if not 1 <= self.control_frame <= LARGEST_FRAME_BYTES:
             yield "control_frame", self.control_frame, f"a size from 1 to {LARGEST_FRAME_BYTES} bytes"
+        if not 1 <= self.smallest_frame <= LARGEST_FRAME_BYTES:
+            yield "smallest_frame", self.smallest_frame, f"a size from 1 to {LARGEST_FRAME_BYTES} bytes"
         if not 1 <= self.ack_every <= LARGEST_COUNT:
             yield "ack_every", self.ack_every, "an integer, 1 or more"
         yield from self._window_problems()

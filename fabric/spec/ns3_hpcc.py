@@ -1,0 +1,93 @@
+"""The settings of the HPCC group's ns-3 simulator, as ordinary values of ordinary specs.
+
+github.com/alibaba-edu/High-Precision-Congestion-Control is the code behind HPCC, many DCQCN studies,
+SimAI and ASTRA-sim's packet backend. Its frames have 48 bytes of headers (14 link, 20 IP, 8 UDP, 6 of its
+own) and nothing on the wire beside them; ACKs of 60 bytes share the class of the data and are
+never held back at the host; PFC frames have 43 bytes; a switch has no latency, reserves 4096 bytes per
+port and keeps 3 times rate x delay of headroom; alpha is 1/8, doubled with every doubling of a port's
+rate beyond the NIC's; marks are made when a frame leaves; a receiver answers no duplicate; there is no
+time-out, so losses at the end of a message never end. Times are truncated to nanoseconds.
+
+Not here: its congestion control in integer arithmetic, its ECMP hash and its scan of queue pairs.
+What happens first within one nanosecond there depends on one global list of events; the readable
+engine can follow it (`fabric.reference.Simulator(lowered, order="insertion")`).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fabric.spec.link import Link
+from fabric.spec.nic import Nic
+from fabric.spec.run import Run
+from fabric.spec.switch import Ecn, Pfc, Switch, TrafficClass
+from fabric.spec.transport import GoBackN, NoCongestionControl, Transport
+from fabric.units import Rate, Size
+
+__all__ = ["ns3_hpcc", "ns3_hpcc_link"]
+
+CLASS_NAME = "data"
+
+
+def ns3_hpcc_link(rate: str | Rate, *, delay: str = "1us") -> Link:
+    """A cable as that simulator has it: no preamble, no gap."""
+    return Link(rate=Rate(rate), delay=delay, gap=0)  # type: ignore[arg-type]
+
+
+def ns3_hpcc(*, buffer: str | Size = "32MiB", nic_rate: str | Rate = "100Gbps") -> dict[str, Any]:
+    """Switch, NIC, transport and run of a scenario with that simulator's semantics, no congestion control.
+
+    Parameters
+    ----------
+    buffer : Size
+        Of every switch. Default 32MiB.
+    nic_rate : Rate
+        Of the hosts; ECN thresholds (4 and 16 KB per Gbit/s) and alpha are relative to it.
+
+    Returns
+    -------
+    dict
+        Fields of a `Scenario`: `switch`, `nic`, `transport`, `run`.
+
+    Examples
+    --------
+    >>> from fabric.spec import Incast, Scenario, SingleSwitch
+    >>> topology = SingleSwitch(hosts=9, link=ns3_hpcc_link("100Gbps"))
+    >>> scenario = Scenario(topology=topology, traffic=[Incast(senders=8, size="1MB")], **ns3_hpcc())
+    >>> scenario.transport.header, scenario.switch.pfc.frame
+    (Size("48B"), Size("43B"))
+    """
+    rate = Rate(nic_rate)
+    kmin_bytes = 4 * rate // 1_000_000
+    return {
+        "switch": Switch(
+            buffer=Size(buffer),
+            latency=0,  # type: ignore[arg-type]
+            ecn=Ecn(kmin=Size(kmin_bytes), kmax=Size(4 * kmin_bytes), pmax=0.2, scale_from=rate),
+            pfc=Pfc(
+                alpha=0.125,
+                alpha_scale_from=rate,
+                xon_offset=Size(3072),
+                headroom_delays=3.0,
+                frame=Size(43),
+            ),
+            classes=(TrafficClass(name=CLASS_NAME, reserved=Size(4096)),),
+        ),
+        "nic": Nic(control_ignores_pause=True),
+        "transport": Transport(
+            payload=Size(1000),
+            header=Size(48),
+            control_frame=Size(60),
+            smallest_frame=Size(1),
+            data_class=CLASS_NAME,
+            control_class=CLASS_NAME,
+            reliability=GoBackN(
+                rto=None,
+                nack_on_rewind=False,
+                nack_interval="500us",  # type: ignore[arg-type]
+                ack_duplicates=False,
+            ),
+            congestion=NoCongestionControl(),
+        ),
+        "run": Run(timing="ns3"),
+    }
