@@ -23,7 +23,7 @@ from fabric.formats.data import NetworkData, Remark
 from fabric.formats.words import Words, delay_ps, probability, rate_bps, read_text
 from fabric.units import Duration, Rate
 
-__all__ = ["parse_topology", "topology_text"]
+__all__ = ["node_ids", "parse_topology", "topology_text"]
 
 LINK_WORDS = 5
 HEADERS = "nodes switches links (or nodes gpus_per_server nv_switches switches links gpu_type)"
@@ -93,7 +93,7 @@ def topology_text(data: NetworkData) -> str:
     -------
     str
     """
-    number = _numbers(data.names)
+    number = node_ids(data.names)
     rows = zip(
         data.link_a.tolist(),
         data.link_b.tolist(),
@@ -116,7 +116,18 @@ def _delay(time_ps: int) -> str:
     return f"{time_ps // 1000}ns" if time_ps % 1000 == 0 else str(Duration(time_ps))
 
 
-def _numbers(names: Sequence[str]) -> list[int]:
+def node_ids(names: Sequence[str]) -> list[int]:
+    """Return the number that each node has in files: that of its name, or its position.
+
+    Parameters
+    ----------
+    names : sequence of str
+
+    Examples
+    --------
+    >>> node_ids(["host0", "host2", "switch1"]), node_ids(["host0", "leaf0"])
+    ([0, 2, 1], [0, 1])
+    """
     tails = [name[len(name.rstrip("0123456789")) :] for name in names]
     if all(tails) and {int(tail) for tail in tails} == set(range(len(names))):
         return [int(tail) for tail in tails]
@@ -129,7 +140,7 @@ def _header(words: Words) -> tuple[int, int, int, int, int]:
     first = next((line for line in lines if line), [])
     if len(first) not in (3, 6):
         raise SpecError(words.where(0, "header"), " ".join(first), HEADERS)
-    fields = ("nodes", "switches", "links")
+    fields: tuple[str, ...] = ("nodes", "switches", "links")
     if len(first) == 6:
         fields = ("nodes", "gpus_per_server", "nv_switches", "switches", "links")
     value = {name: words.whole(index, name, high=MOST_NODES) for index, name in enumerate(fields)}

@@ -211,7 +211,8 @@ def _misfits(content: _File) -> Iterator[tuple[str, int, str]]:
         per_core = pods * core["bundle"]
         cores = _switches_above(pods * spines * up, core["radix_down"])
         if cores is None or core["radix_down"] % per_core or up % core["bundle"]:
-            allowed = f"a divisor of the uplinks below ({pods * spines * up}), a multiple of pods times Bundle ({per_core})"
+            uplinks = f"a divisor of the uplinks below ({pods * spines * up})"
+            allowed = f"{uplinks} and a multiple of pods times Bundle ({per_core})"
             yield content.tier_where(2, "radix_down"), core["radix_down"], allowed
         elif core["radix_down"] // per_core > spines:
             yield content.tier_where(2, "radix_down"), core["radix_down"], f"at most {spines * per_core}"
