@@ -23,7 +23,7 @@ from fabric.convert.path_times import PathTimes
 from fabric.errors import SpecError
 from fabric.formats import Remark
 from fabric.formats.hpcc_config import MAPS, Settings
-from fabric.formats.words import seconds_ps
+from fabric.formats.words import Said, seconds_ps
 from fabric.spec import (
     Congestion,
     Dcqcn,
@@ -77,7 +77,7 @@ DCQCN_KEYS = {
 _ALWAYS_LEFT_OUT = {
     "FAST_REACT U_TARGET MI_THRESH INT_MULTI MULTI_RATE SAMPLE_FEEDBACK PINT_LOG_BASE PINT_PROB "
     "DCTCP_RATE_AI": "parameters of congestion controls that CC_MODE does not choose",
-    "TOPOLOGY_FILE FLOW_FILE": "names of files there; here files are named on the command line",
+    "TOPOLOGY_FILE FLOW_FILE": "used only to find files that are not given",
     "TRACE_FILE TRACE_OUTPUT_FILE": "frames are recorded with record.packets",
     "QLEN_MON_FILE QLEN_MON_START QLEN_MON_END": "queues are recorded with record.queues",
     "FCT_OUTPUT_FILE PFC_OUTPUT_FILE": "written from the saved result: fabric convert RESULT --out fct.txt",
@@ -149,7 +149,7 @@ def hpcc_specs(settings: Settings, *, network: Network, classes: tuple[str, ...]
     remarks += more
     switch, more = _switch(settings, network, classes)
     remarks += more
-    transport, more = _transport(settings, network, classes[0], window)
+    transport, more = _transport(settings, classes[0], window)
     remarks += more
     until = None
     if settings.has("SIMULATOR_STOP_TIME"):
@@ -256,7 +256,9 @@ def _ecn(settings: Settings, network: Network) -> tuple[Ecn | None, list[Remark]
         for rate in used:
             if rate not in values:
                 known = ", ".join(str(Rate(each)) for each in values)
-                raise SpecError(settings.where(key), f"no value for {Rate(rate)}", f"one, as for {known}")
+                raise SpecError(
+                    settings.where(key), Said(f"no value for {Rate(rate)}"), f"one, as for {known}"
+                )
     slowest = used[0]
     kmin, kmax = (
         {rate: KB * _count(settings, key, maps[key][rate]) for rate in used}
@@ -302,18 +304,12 @@ def _share(settings: Settings, text: str) -> float:
     return share
 
 
-def _transport(
-    settings: Settings, network: Network, data_class: str, window: Size | None
-) -> tuple[Transport, list[Remark]]:
+def _transport(settings: Settings, data_class: str, window: Size | None) -> tuple[Transport, list[Remark]]:
     payload = settings.whole("PACKET_PAYLOAD_SIZE", low=1)
     ack_every, remarks = _ack_every(settings, payload)
-    lossy = settings.probability("ERROR_RATE_PER_LINK") > 0 or bool((network.link_loss > 0).any())
     reliability = GoBackN(nack_on_rewind=False, nack_interval=Duration(NACK_INTERVAL))
-    if not lossy:
-        reliability = reliability.replace(rto=0)
-    else:
-        reason = f"senders time out after {reliability.rto} here; there a lost last frame is never sent again"
-        remarks += _remark(settings, "ERROR_RATE_PER_LINK", reason)
+    reason = f"senders rewind after {reliability.rto} without progress; there is no such timer there"
+    remarks.append(Remark(file=settings.file, line=0, what="time-out", reason=reason))
     congestion, more = _congestion(settings, window)
     return (
         _made(
@@ -351,7 +347,9 @@ def _congestion(settings: Settings, window: Size | None) -> tuple[Congestion, li
         called = f" ({MODES[mode]})" if mode in MODES else ""
         known = " or ".join(f"{number} ({MODES[number]})" for number in CONGESTION)
         raise SpecError(
-            settings.where("CC_MODE"), f"{mode}{called}", f"a congestion control that is modelled: {known}"
+            settings.where("CC_MODE"),
+            Said(f"{mode}{called}"),
+            f"a congestion control that is modelled: {known}",
         )
     return CONGESTION[mode](settings, window)
 

@@ -23,6 +23,7 @@ from fabric.formats.hpcc_flows import parse_flows
 from fabric.formats.hpcc_topology import parse_topology
 from fabric.formats.htsim_matrix import parse_matrix
 from fabric.formats.htsim_topology import parse_fat_tree
+from fabric.formats.words import Said
 from fabric.spec import Flows, GraphFile, Link, Scenario, Switch, TrafficClass, Transport
 from fabric.topology import Network, build_network
 from fabric.units import Duration
@@ -90,7 +91,7 @@ def import_files(*sources: str | Path, start_unit: StartUnit = "ps") -> Imported
     for role, example in (("topology", "topology.txt or .topo"), ("flows", "flow.txt or .cm")):
         if role not in files:
             given = ", ".join(str(source) for source in sources)
-            raise SpecError("sources", given, f"also a file of {role}: {example}")
+            raise SpecError("sources", Said(given), f"also a file of {role}: {example}")
     topology = network_spec(files["topology"], link=hpcc_link(settings) if settings else None)
     remarks = list(_topology_remarks(files["topology"]))
     network = build_network(topology)

@@ -15,6 +15,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from fabric.convert.imported import Imported
 from fabric.errors import SpecError
@@ -22,7 +23,7 @@ from fabric.io.files import write_together
 from fabric.scenario import dump_scenario
 from fabric.spec import Flows, GraphFile, Link, Scenario
 from fabric.topology import Network
-from fabric.units import Duration, Rate, Size
+from fabric.units import Duration, Quantity, Rate, Size
 from fabric.workload import FlowTable, build_flows
 
 __all__ = ["save_scenario"]
@@ -142,6 +143,14 @@ def _edges(network: Network) -> Iterator[dict[str, Any]]:
         }
 
 
+def _texts(values: npt.NDArray[np.int64], kind: type[Quantity], *, round_to: int) -> dict[int, str]:
+    """Text of every value: with a unit if it is round, else the bare number, which is quick to read."""
+    return {
+        value: str(kind(value)) if value % round_to == 0 else str(value)
+        for value in np.unique(values).tolist()
+    }
+
+
 def _flow_csv(flows: FlowTable, network: Network, pattern: int) -> bytes:
     """Flows of one pattern; `name` and `after` only where some flow has them."""
     rows = np.flatnonzero(flows.pattern == pattern)
@@ -152,8 +161,8 @@ def _flow_csv(flows: FlowTable, network: Network, pattern: int) -> bytes:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([*COLUMNS, *(["name"] if named else []), *(["after"] if before else [])])
-    sizes = {size: str(Size(size)) for size in np.unique(flows.size_bytes).tolist()}
-    starts = {start: str(Duration(start)) for start in np.unique(flows.start_ps).tolist()}
+    sizes = _texts(flows.size_bytes, Size, round_to=10**3)
+    starts = _texts(flows.start_ps, Duration, round_to=10**6)
     columns = (
         rows,
         flows.source[rows],

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fabric.errors import SpecError
-from fabric.formats.words import place, probability, rate_bps, read_text, whole
+from fabric.formats.words import Said, place, probability, rate_bps, read_text, whole
 
 __all__ = ["MAPS", "Settings", "parse_config"]
 
@@ -101,7 +101,7 @@ class Settings:
     def text(self, key: str) -> str:
         """The value of a key that must be there."""
         if key not in self.words:
-            raise SpecError(self.where(key), "nothing", "this key, which the simulation depends on")
+            raise SpecError(self.where(key), Said("nothing"), "this key, which the simulation depends on")
         return self.words[key][0]
 
     def whole(self, key: str, default: int | None = None, *, low: int = 0, high: int = 2**62) -> int:

@@ -14,7 +14,7 @@ import numpy as np
 
 from fabric.errors import SpecError
 from fabric.formats.data import FlowData, Remark
-from fabric.formats.words import Words, read_text, seconds_ps
+from fabric.formats.words import Said, Words, read_text, seconds_ps
 
 __all__ = ["flows_text", "parse_flows"]
 
@@ -43,7 +43,7 @@ def parse_flows(file: str | Path) -> tuple[FlowData, list[Remark]]:
     """
     words = Words(file, read_text(file))
     if not words.words:
-        raise SpecError(words.where(0, "count"), "an empty file", "the number of flows")
+        raise SpecError(words.where(0, "count"), Said("an empty file"), "the number of flows")
     count = words.whole(0, "count", low=1, high=2**31)
     words.need(1, count * FLOW_WORDS, f"{count} flows of source, destination, group, port, bytes, start")
 
@@ -89,7 +89,7 @@ def flows_text(data: FlowData, *, destination_port: int = 100) -> str:
     """
     if data.waits:
         raise SpecError(
-            "flow.txt", f"{len(data.waits)} flows that wait for others", "flows with a start alone"
+            "flow.txt", Said(f"{len(data.waits)} flows that wait for others"), "flows with a start alone"
         )
     order = np.argsort(data.start_ps, kind="stable")
     columns = (data.source, data.destination, data.group, data.size_bytes, data.start_ps)

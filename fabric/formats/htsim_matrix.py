@@ -26,7 +26,7 @@ import numpy as np
 
 from fabric.errors import SpecError
 from fabric.formats.data import FlowData, Remark
-from fabric.formats.words import LONGEST_NUMBER, place, read_text, whole
+from fabric.formats.words import LONGEST_NUMBER, Said, place, read_text, whole
 from fabric.units import LARGEST
 
 __all__ = ["START_UNITS", "matrix_text", "parse_matrix"]
@@ -209,9 +209,9 @@ def _flow(matrix: _Matrix, words: list[str], line: int) -> _Flow:
     options = _options(matrix, words, line)
     if ("start" in options) == ("trigger" in options):
         given = "both" if "start" in options else "neither"
-        raise SpecError(matrix.where(line), given, "either start or trigger")
+        raise SpecError(matrix.where(line), Said(given), "either start or trigger")
     if "size" not in options:
-        raise SpecError(matrix.where(line, "size"), "nothing", "size and a number of bytes")
+        raise SpecError(matrix.where(line, "size"), Said("nothing"), "size and a number of bytes")
     return _Flow(line, ends[0], ends[1], options)
 
 
@@ -228,7 +228,7 @@ def _options(matrix: _Matrix, words: list[str], line: int) -> dict[str, str]:
         if key not in NUMBERS:
             raise SpecError(matrix.where(line), key, f"one of {', '.join((*NUMBERS, *FLAGS))}")
         if at == len(words):
-            raise SpecError(matrix.where(line, key), "nothing", "a number after it")
+            raise SpecError(matrix.where(line, key), Said("nothing"), "a number after it")
         if key in options:
             raise SpecError(matrix.where(line, key), words[at], "every option once")
         options[key] = words[at]
@@ -268,7 +268,7 @@ def _trigger(matrix: _Matrix, words: list[str], line: int) -> None:
                 matrix.where(line, "trigger"), key, f"id n, count n, or one of {', '.join(KINDS)}"
             )
     if "id" not in numbers:
-        raise SpecError(matrix.where(line, "trigger"), "nothing", "id and a number")
+        raise SpecError(matrix.where(line, "trigger"), Said("nothing"), "id and a number")
     if len(kinds) != 1:
         raise SpecError(matrix.where(line, "trigger"), " ".join(kinds), f"one of {', '.join(KINDS)}")
     if (kinds[0] == "barrier") != ("count" in numbers):
@@ -300,7 +300,7 @@ def _check_counts(matrix: _Matrix) -> None:
     for key in ("nodes", "connections"):
         if key not in matrix.header:
             raise SpecError(
-                matrix.where(matrix.last_line), "the end of the file", f"a line {key.capitalize()} n"
+                matrix.where(matrix.last_line), Said("the end of the file"), f"a line {key.capitalize()} n"
             )
     for key, lines in found.items():
         declared, at = matrix.header.get(key, (0, matrix.last_line))
@@ -364,10 +364,10 @@ def _check_activation(matrix: _Matrix, number: int, flows: int) -> None:
     if by < needed or (trigger.kind == "multishot" and by < flows):
         needed = max(needed, flows if trigger.kind == "multishot" else 0)
         allowed = f"{needed} activations, or the flows that wait for it never start"
-        raise SpecError(where, f"activated {by} times", allowed)
+        raise SpecError(where, Said(f"activated {by} times"), allowed)
     if by > needed:
         allowed = "as many activations as it needs: the first of several flows cannot be waited for"
-        raise SpecError(where, f"{trigger.kind} activated {by} times", allowed)
+        raise SpecError(where, Said(f"{trigger.kind} activated {by} times"), allowed)
 
 
 def _remarks(matrix: _Matrix, waits: list[tuple[int, list[int]]]) -> Iterable[Remark]:

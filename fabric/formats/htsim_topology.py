@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from fabric.errors import SpecError
 from fabric.formats.data import NetworkData, Remark
-from fabric.formats.words import place, read_text, whole
+from fabric.formats.words import Said, place, read_text, whole
 from fabric.units import LARGEST
 
 __all__ = ["parse_fat_tree"]
@@ -151,7 +151,7 @@ def _check_complete(content: _File) -> None:
     for key in HEADER_KEYS:
         if key not in content.header:
             raise SpecError(
-                content.where(last, "header"), "the end of the file", f"{key.capitalize()} before it"
+                content.where(last, "header"), Said("the end of the file"), f"{key.capitalize()} before it"
             )
     tiers = content.header["tiers"]
     if tiers not in PREFIXES:
@@ -159,13 +159,16 @@ def _check_complete(content: _File) -> None:
     for tier in range(tiers):
         if tier not in content.tiers:
             raise SpecError(
-                content.where(last, ""), "the end of the file", f"a section Tier {tier} before it"
+                content.where(last, ""), Said("the end of the file"), f"a section Tier {tier} before it"
             )
+    for tier in range(tiers):
         needed = ["downlink_speed_gbps", "radix_down", "downlink_latency_ns"]
         needed += ["radix_up"] if tier < tiers - 1 else []
         for key in needed:
             if key not in content.tiers[tier].values:
-                raise SpecError(content.tier_where(tier, f"Tier {tier}"), "nothing", f"{key} in this section")
+                raise SpecError(
+                    content.tier_where(tier, f"Tier {tier}"), Said("nothing"), f"{key} in this section"
+                )
     for tier in sorted(content.tiers):
         if tier >= tiers:
             raise SpecError(content.tier_where(tier, "Tier"), tier, f"tiers below Tiers ({tiers})")

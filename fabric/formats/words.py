@@ -18,7 +18,17 @@ import numpy.typing as npt
 from fabric.errors import SpecError
 from fabric.units import LARGEST, Duration, QuantityError, Rate
 
-__all__ = ["Words", "delay_ps", "place", "probability", "rate_bps", "read_text", "seconds_ps", "whole"]
+__all__ = [
+    "Said",
+    "Words",
+    "delay_ps",
+    "place",
+    "probability",
+    "rate_bps",
+    "read_text",
+    "seconds_ps",
+    "whole",
+]
 
 PS_PER_S = 10**12
 SLOWEST_RATE_BPS = 1_000
@@ -26,6 +36,15 @@ LONGEST_NUMBER = 40
 """Characters of a number; longer ones are not numbers that anyone meant."""
 
 _T = TypeVar("_T")
+
+
+class Said(str):
+    """A text that errors show as it is: what stands in place of a value."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def read_text(file: str | Path) -> str:
@@ -39,7 +58,7 @@ def read_text(file: str | Path) -> str:
     try:
         return Path(file).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise SpecError(str(file), "nothing", "an existing file") from None
+        raise SpecError(str(file), Said("nothing"), "an existing file") from None
     except OSError as error:
         raise SpecError(str(file), error.strerror, "a file that can be read") from None
     except UnicodeDecodeError as error:
@@ -149,7 +168,7 @@ class Words:
         if index + count > len(self.words):
             left = max(len(self.words) - index, 0)
             where = self.where(len(self.words), "")
-            raise SpecError(where, f"the end of the file after {left} words", f"{count} words: {what}")
+            raise SpecError(where, Said(f"the end of the file after {left} words"), f"{count} words: {what}")
 
     def whole(self, index: int, what: str, *, low: int = 0, high: int = LARGEST) -> int:
         """Word `index` as a whole number."""

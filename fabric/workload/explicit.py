@@ -26,6 +26,8 @@ from fabric.workload.pattern_flows import PatternFlows, Wait
 __all__ = ["explicit_flows"]
 
 AFTER_SEPARATOR = ";"
+LONGEST_INTEGER = 18
+"""Digits of a bare number below which it needs no check against the largest quantity."""
 _Row = tuple[str, "str | int", "str | int", int, int, str, tuple[str, ...]]
 """Place, source, destination, size, start, name, after."""
 
@@ -94,6 +96,8 @@ def _rows_of_file(file: str, *, path: str) -> Iterator[_Row]:
 
 
 def _quantity(kind: type[Size] | type[Duration], text: str, place: str) -> int:
+    if text.isascii() and text.isdigit() and len(text) < LONGEST_INTEGER:
+        return int(text)
     try:
         return int(kind(text))
     except QuantityError as error:
