@@ -199,5 +199,5 @@ def _values(stream: list[tuple[str, int]], at: int, where: str) -> tuple[int, in
     missing = [word for word, _ in stream[first : first + count] if word in SINGLE or word in MAPS]
     if missing or first + count > len(stream):
         found = missing[0] if missing else "the end of the file"
-        raise SpecError(where, found, f"{count} values" if count > 1 else "a value")
+        raise SpecError(where, Said(found), f"{count} values" if count > 1 else "a value")
     return first, count
