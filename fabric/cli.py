@@ -117,7 +117,7 @@ def _add_run(commands: Any) -> None:
         help="scenario file (TOML), or topology, flows and configuration of another simulator",
     )
     _add_overrides(parser)
-    _add_start_unit(parser)
+    _add_foreign_options(parser)
     parser.add_argument("--seed", type=int, metavar="N", help="seed of the run, instead of run.seed")
     parser.add_argument("--out", metavar="DIR", help="directory of the result (default: results/NAME)")
     parser.add_argument("--until", metavar="TIME", help='end of the run in simulated time, such as "5ms"')
@@ -137,25 +137,33 @@ def _add_overrides(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _add_start_unit(parser: argparse.ArgumentParser) -> None:
+def _add_foreign_options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--start-unit",
         choices=("ps", "ns", "us"),
         default="ps",
         help="what start counts in a connection matrix (default: ps)",
     )
+    parser.add_argument(
+        "--first-start",
+        metavar="TIME",
+        help='move the flows of other simulators so that the first starts then, such as "0s"',
+    )
 
 
 def _add_convert(commands: Any) -> None:
-    from fabric.convert.outputs import OUTPUTS
-
     parser = commands.add_parser("convert", help="turn files of other simulators into a scenario, and back")
     parser.add_argument(
         "sources", metavar="SOURCE", nargs="+", help="files as for run, or the directory of a result"
     )
-    outputs = ", ".join(f"{name} ({what})" for name, what in OUTPUTS.items())
-    parser.add_argument("--out", metavar="FILE", required=True, help=f"by its name: {outputs}")
-    _add_start_unit(parser)
+    parser.add_argument(
+        "--out",
+        metavar="FILE",
+        required=True,
+        help="a scenario (*.toml), network or flows (topology*.txt, flow*.txt, *.cm), or of a result "
+        "completion times or pauses (fct*.txt, pfc*.txt)",
+    )
+    _add_foreign_options(parser)
     parser.set_defaults(command=_convert)
 
 
@@ -189,7 +197,9 @@ def _run(options: argparse.Namespace) -> int:
         overrides.append(f"run.seed={options.seed}")
     if options.until is not None:
         overrides.append(f"run.until={options.until}")
-    scenario, left_out = _load_any(options.sources, overrides, options.start_unit)
+    scenario, left_out = _load_any(
+        options.sources, overrides, start_unit=options.start_unit, first_start=options.first_start
+    )
     target = Path(options.out or Path("results", _name_of(scenario, options.sources[0])))
     check_target(target)
     simulation = Simulation(scenario, engine=options.engine)
@@ -217,7 +227,7 @@ def _load(path: str, overrides: Sequence[str]) -> Scenario:
 
 
 def _load_any(
-    sources: Sequence[str], overrides: Sequence[str], start_unit: Any
+    sources: Sequence[str], overrides: Sequence[str], *, start_unit: Any, first_start: str | None
 ) -> tuple[Scenario, Sequence[object]]:
     """Return a scenario, and what was left out of the files of another simulator."""
     from fabric.formats import recognise
@@ -227,7 +237,7 @@ def _load_any(
     from fabric.convert import import_files
     from fabric.scenario import dump_scenario, load_scenario
 
-    imported = import_files(*sources, start_unit=start_unit)
+    imported = import_files(*sources, start_unit=start_unit, first_start=first_start)
     return load_scenario(dump_scenario(imported.scenario), overrides=overrides), imported.ignored
 
 
@@ -339,7 +349,9 @@ def _network_lines(network: Any) -> list[str]:
 def _convert(options: argparse.Namespace) -> int:
     from fabric.convert.outputs import convert
 
-    written, left_out = convert(options.sources, options.out, start_unit=options.start_unit)
+    written, left_out = convert(
+        options.sources, options.out, start_unit=options.start_unit, first_start=options.first_start
+    )
     for path in written:
         print(path)
     for remark in left_out:

@@ -318,6 +318,17 @@ def test_pauses_must_have_been_recorded() -> None:
         pfc_text(fabric.run(import_files(topology, flows).scenario))
 
 
+def test_flows_can_be_moved_to_the_beginning() -> None:
+    sources = [SAMPLES / name for name in ("topology.txt", "flow_small.txt", "config.txt")]
+    scenario = import_files(*sources, first_start="1us").scenario
+    assert scenario.run.until == fabric.Duration("2.010001s")
+    flows = fabric.run(scenario).flows
+    assert flows["start_ps"].tolist() == [10**6, 11 * 10**6, 21 * 10**6]
+    matrix = import_files(SAMPLES / "three_tiers.topo", SAMPLES / "chain.cm", first_start="0s")
+    table = build_flows(matrix.scenario, matrix.network)
+    assert table.start_ps.tolist() == [1_500_000, 0, 0, 0, 0]
+
+
 def run_cli(*arguments: object) -> int:
     return main([str(argument) for argument in arguments])
 

@@ -24,9 +24,9 @@ from fabric.formats.hpcc_topology import parse_topology
 from fabric.formats.htsim_matrix import parse_matrix
 from fabric.formats.htsim_topology import parse_fat_tree
 from fabric.formats.words import Said
-from fabric.spec import Flows, GraphFile, Link, Scenario, Switch, TrafficClass, Transport
+from fabric.spec import Flows, GraphFile, Link, Run, Scenario, Switch, TrafficClass, Transport
 from fabric.topology import Network, build_network
-from fabric.units import Duration
+from fabric.units import Duration, QuantityError
 from fabric.workload import group_class
 
 __all__ = ["Imported", "StartUnit", "import_files", "network_spec"]
@@ -62,7 +62,9 @@ class Imported:
     ignored: tuple[Remark, ...]
 
 
-def import_files(*sources: str | Path, start_unit: StartUnit = "ps") -> Imported:
+def import_files(
+    *sources: str | Path, start_unit: StartUnit = "ps", first_start: Duration | str | None = None
+) -> Imported:
     """Make a scenario of a topology, flows and possibly a configuration.
 
     Parameters
@@ -72,6 +74,9 @@ def import_files(*sources: str | Path, start_unit: StartUnit = "ps") -> Imported
         if it names the other two (as they stand, beside it, or by their last part beside it).
     start_unit : {"ps", "ns", "us"}
         What `start` counts in a `.cm`.
+    first_start : Duration or str, optional
+        When the first flow starts; the others, and the end of the run, move with it. HPCC's files begin
+        at 2 s, which an average over the run would count. None (default): as the files say.
 
     Returns
     -------
@@ -97,7 +102,11 @@ def import_files(*sources: str | Path, start_unit: StartUnit = "ps") -> Imported
     network = build_network(topology)
     flows, more = _flows(files["flows"], start_unit)
     remarks += more
-    traffic = Flows(file=files["flows"], start_unit=start_unit if _is_matrix(files["flows"]) else "ps")
+    traffic = Flows(
+        file=files["flows"],
+        start_unit=start_unit if _is_matrix(files["flows"]) else "ps",
+        first_start=_duration(first_start),
+    )
     name = "-".join(Path(files[role]).stem for role in ("topology", "flows"))
     scenario = Scenario(name=name, topology=topology, traffic=(traffic,), switch=Switch(latency=Duration(0)))
     groups = np.unique(flows.group).tolist()
@@ -108,9 +117,18 @@ def import_files(*sources: str | Path, start_unit: StartUnit = "ps") -> Imported
         scenario = scenario.replace(
             switch=specs.switch, transport=specs.transport, run=specs.run, record=specs.record
         )
+        if traffic.first_start is not None and specs.run.until is not None:
+            scenario = scenario.replace(run=_moved_end(specs.run, flows, traffic.first_start))
     elif len(groups) > 1:
         scenario = _with_classes(scenario, classes)
     return Imported(scenario=scenario, network=network, ignored=tuple(remarks))
+
+
+def _duration(time: Duration | str | None) -> Duration | None:
+    try:
+        return None if time is None else Duration(time)
+    except QuantityError as error:
+        raise SpecError("first_start", error.value, error.allowed) from None
 
 
 def network_spec(file: str | Path, *, link: Link | None = None) -> GraphFile:
@@ -171,6 +189,13 @@ def _flows(file: str, start_unit: StartUnit) -> tuple[FlowData, list[Remark]]:
     if start_unit != "ps":
         raise SpecError("start_unit", start_unit, "no unit for flow.txt, whose starts are seconds")
     return parse_flows(file)
+
+
+def _moved_end(run: Run, flows: FlowData, first_start: Duration) -> Run:
+    """The end of the run, moved as the starts of flows are."""
+    assert run.until is not None
+    first_ps = int(flows.start_ps.min())
+    return run.replace(until=Duration(max(run.until - first_ps + first_start, 1)))
 
 
 def _with_classes(scenario: Scenario, names: tuple[str, ...]) -> Scenario:

@@ -15,6 +15,7 @@ from fabric.io.files import write_whole
 from fabric.result import Result
 from fabric.scenario import load_scenario
 from fabric.topology import build_network
+from fabric.units import Duration
 from fabric.workload import build_flows
 
 __all__ = ["OUTPUTS", "convert"]
@@ -31,7 +32,11 @@ OUTPUTS = {
 
 
 def convert(
-    sources: Sequence[str], out: str, *, start_unit: StartUnit = "ps"
+    sources: Sequence[str],
+    out: str,
+    *,
+    start_unit: StartUnit = "ps",
+    first_start: Duration | str | None = None,
 ) -> tuple[tuple[Path, ...], tuple[Remark, ...]]:
     """Read sources and write what the name of the output asks for, whole or not at all.
 
@@ -41,8 +46,8 @@ def convert(
         A scenario, files of another simulator, or the directory of a result.
     out : str
         A name as in `OUTPUTS`.
-    start_unit : {"ps", "ns", "us"}
-        What `start` counts in a `.cm`.
+    start_unit, first_start
+        As for `import_files`.
 
     Returns
     -------
@@ -67,7 +72,7 @@ def convert(
         text = fct_text(result) if kind == "fct*.txt" else pfc_text(result)
         write_whole(target, text.encode())
         return (target,), ()
-    imported = _loaded(sources, start_unit)
+    imported = _loaded(sources, start_unit, first_start)
     if kind == "*.toml":
         return save_scenario(imported, target), imported.ignored
     if kind == "topology*.txt":
@@ -79,8 +84,8 @@ def convert(
     return (target,), imported.ignored
 
 
-def _loaded(sources: Sequence[str], start_unit: StartUnit) -> Imported:
+def _loaded(sources: Sequence[str], start_unit: StartUnit, first_start: Duration | str | None) -> Imported:
     if len(sources) == 1 and recognise(sources[0]) is None:
         scenario = load_scenario(sources[0])
         return Imported(scenario=scenario, network=build_network(scenario.topology), ignored=())
-    return import_files(*sources, start_unit=start_unit)
+    return import_files(*sources, start_unit=start_unit, first_start=first_start)

@@ -171,9 +171,7 @@ def _link(edge: Edge, default: Link) -> Link:
         raise SpecError(where, error.value, error.allowed) from None
 
 
-def infer_tiers(
-    nodes: Sequence[Node], ends: npt.NDArray[np.uint32], n_hosts: int
-) -> npt.NDArray[np.uint8]:
+def infer_tiers(nodes: Sequence[Node], ends: npt.NDArray[np.uint32], n_hosts: int) -> npt.NDArray[np.uint8]:
     """Tier of every node: its attribute `tier`, else 1 more than that of its lowest neighbour.
 
     Switches called "scaleup3" or "nvswitch3" are of the scale-up tier unless they say otherwise.

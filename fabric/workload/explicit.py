@@ -20,7 +20,7 @@ from fabric.topology.patterns import did_you_mean
 from fabric.units import Duration, QuantityError, Size
 from fabric.workload.csv_rows import read_rows
 from fabric.workload.draws import EntryDraws
-from fabric.workload.foreign import foreign_flows
+from fabric.workload.foreign import foreign_flows, moved_starts
 from fabric.workload.pattern_flows import PatternFlows, Wait
 
 __all__ = ["explicit_flows"]
@@ -62,6 +62,11 @@ def explicit_flows(spec: Flows, *, network: Network, draws: EntryDraws, path: st
         rows.extend(_rows_of_file(spec.file, path=f"{path}.file"))
     if foreign and not rows:
         return foreign
+    starts = np.array([row[4] for row in rows], dtype=np.int64)
+    if spec.first_start is not None and not foreign:
+        own = len(spec.flows)
+        waiting = np.array([bool(row[6]) for row in rows[own:]], dtype=np.bool_)
+        starts[own:] = moved_starts(starts[own:], waiting=waiting, first_ps=int(spec.first_start))
     ends = [_ends(network, row) for row in rows]
     names = tuple(row[5] for row in rows)
     return [
@@ -69,7 +74,7 @@ def explicit_flows(spec: Flows, *, network: Network, draws: EntryDraws, path: st
             source=np.array([source for source, _ in ends], dtype=np.int64),
             destination=np.array([destination for _, destination in ends], dtype=np.int64),
             size_bytes=np.array([row[3] for row in rows], dtype=np.int64),
-            offset_ps=np.array([row[4] for row in rows], dtype=np.int64),
+            offset_ps=starts,
             names=names if any(names) else None,
             waits=tuple(Wait(flow, row[6], f"{row[0]}") for flow, row in enumerate(rows) if row[6]),
         ),

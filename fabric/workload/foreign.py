@@ -8,6 +8,7 @@ have one group they are of the class that the transport names.
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +22,7 @@ from fabric.spec.traffic import Flows
 from fabric.topology.network import Network
 from fabric.workload.pattern_flows import PatternFlows, Wait
 
-__all__ = ["foreign_flows", "group_class"]
+__all__ = ["foreign_flows", "group_class", "moved_starts"]
 
 _HOST = re.compile(r"host(0|[1-9][0-9]{0,9})")
 NO_HOST = -1
@@ -62,6 +63,11 @@ def foreign_flows(spec: Flows, *, network: Network) -> list[PatternFlows]:
         data, _ = parse_matrix(spec.file, start_unit=spec.start_unit)
     else:
         return []
+    if spec.first_start is not None:
+        waiting = np.zeros(len(data.start_ps), dtype=np.bool_)
+        waiting[[flow for flow, _ in data.waits]] = True
+        moved = moved_starts(data.start_ps, waiting=waiting, first_ps=int(spec.first_start))
+        data = replace(data, start_ps=moved)
     ends = [
         _host_numbers(data, hosts, network=network, file=spec.file, what=what)
         for hosts, what in ((data.source, "source"), (data.destination, "destination"))
@@ -73,6 +79,19 @@ def foreign_flows(spec: Flows, *, network: Network) -> list[PatternFlows]:
         _pattern(data, ends, np.flatnonzero(data.group == group), spec.file, suffix=f"-{group}", group=group)
         for group in groups.tolist()
     ]
+
+
+def moved_starts(start_ps: Int64Array, *, waiting: npt.NDArray[np.bool_], first_ps: int) -> Int64Array:
+    """Move starts together so that the first flow that waits for no other starts at `first_ps`.
+
+    Examples
+    --------
+    >>> moved_starts(np.array([7, 5, 0]), waiting=np.array([False, False, True]), first_ps=1).tolist()
+    [3, 1, 0]
+    """
+    if waiting.all():
+        return start_ps
+    return np.maximum(start_ps + (first_ps - int(start_ps[~waiting].min())), 0)
 
 
 def _recognised(file: str) -> str | None:
