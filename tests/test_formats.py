@@ -13,7 +13,8 @@ from fabric.formats import recognise
 from fabric.formats.hpcc_config import parse_config
 from fabric.formats.hpcc_flows import flows_text, parse_flows
 from fabric.formats.hpcc_topology import node_ids, parse_topology, topology_text
-from fabric.formats.htsim_matrix import matrix_text, parse_matrix
+from fabric.formats.htsim_matrix import parse_matrix
+from fabric.formats.htsim_text import matrix_text
 from fabric.formats.htsim_topology import parse_fat_tree
 from fabric.spec import Flow, Flows, GraphFile, LeafSpine, Scenario
 from fabric.topology import build_network, describe

@@ -15,7 +15,7 @@ import numpy as np
 from fabric.formats import FlowData, NetworkData
 from fabric.formats.hpcc_flows import flows_text
 from fabric.formats.hpcc_topology import node_ids, topology_text
-from fabric.formats.htsim_matrix import matrix_text
+from fabric.formats.htsim_text import matrix_text
 from fabric.topology import Network
 from fabric.workload import FlowTable
 

@@ -13,12 +13,13 @@ Source: github.com/alibaba-edu/High-Precision-Congestion-Control, `simulation/sc
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+from fabric.convert.hpcc_left_out import left_out, remark_on
 from fabric.convert.path_times import PathTimes
 from fabric.errors import SpecError
 from fabric.formats import Remark
@@ -74,27 +75,6 @@ DCQCN_KEYS = {
 }
 """The key behind each field of `Dcqcn`."""
 
-_ALWAYS_LEFT_OUT = {
-    "FAST_REACT U_TARGET MI_THRESH INT_MULTI MULTI_RATE SAMPLE_FEEDBACK PINT_LOG_BASE PINT_PROB "
-    "DCTCP_RATE_AI": "parameters of congestion controls that CC_MODE does not choose",
-    "TOPOLOGY_FILE FLOW_FILE": "used only to find files that are not given",
-    "TRACE_FILE TRACE_OUTPUT_FILE": "frames are recorded with record.packets",
-    "QLEN_MON_FILE QLEN_MON_START QLEN_MON_END": "queues are recorded with record.queues",
-    "FCT_OUTPUT_FILE PFC_OUTPUT_FILE": "written from the saved result: fabric convert RESULT --out fct.txt",
-    "USE_DYNAMIC_PFC_THRESHOLD": "thresholds are dynamic there whatever it says",
-    "ACK_HIGH_PRIO": "ACKs share the class of the data, go first at the host, and PAUSE holds them",
-    "L2_CHUNK_SIZE": "an ACK at each multiple of it, or go-back-0 in such pieces; neither is modelled",
-}
-"""Reasons by the keys that no spec can say."""
-
-_LEFT_OUT_UNLESS = {
-    "ENABLE_TRACE": ("0", "frames are recorded with record.packets"),
-    "L2_BACK_TO_ZERO": ("0", "go-back-0 is not modelled; go-back-N holds"),
-    "RATE_BOUND": ("1", "senders here are always paced by their rate"),
-    "GLOBAL_T": ("1", "one window for all pairs of hosts holds: that of the longest"),
-}
-"""The value that is what holds here, and why another one is left out."""
-
 _S = TypeVar("_S", bound=Spec)
 
 
@@ -144,7 +124,7 @@ def hpcc_specs(settings: Settings, *, network: Network, classes: tuple[str, ...]
         Naming file, line and key: a key that is needed is not there, a value is not allowed, thresholds
         for a rate of the network are missing, or the congestion control is not modelled.
     """
-    remarks = [*_left_out(settings)]
+    remarks = [*left_out(settings)]
     window, more = _window(settings, network)
     remarks += more
     switch, more = _switch(settings, network, classes)
@@ -174,26 +154,6 @@ def _made(settings: Settings, cls: type[_S], keys: dict[str, str], **fields: Any
         raise SpecError(where, error.value, error.allowed) from None
 
 
-def _remark(settings: Settings, keys: str, reason: str) -> Iterator[Remark]:
-    """One remark for the keys of a blank-separated list that are in the file."""
-    present = [key for key in keys.split() if settings.has(key)]
-    if present:
-        line = min(settings.lines[key] for key in present)
-        yield Remark(file=settings.file, line=line, what=", ".join(present), reason=reason)
-
-
-def _left_out(settings: Settings) -> Iterator[Remark]:
-    for keys, reason in _ALWAYS_LEFT_OUT.items():
-        yield from _remark(settings, keys, reason)
-    for key, (same, reason) in _LEFT_OUT_UNLESS.items():
-        if settings.has(key) and settings.words[key] != (same,):
-            yield from _remark(settings, key, reason)
-    if settings.has("LINK_DOWN") and settings.words["LINK_DOWN"][0] != "0":
-        yield from _remark(settings, "LINK_DOWN", "links that fail are not imported")
-    if settings.unknown:
-        yield from _remark(settings, " ".join(settings.unknown), "not a key of the HPCC simulator")
-
-
 def _window(settings: Settings, network: Network) -> tuple[Size | None, list[Remark]]:
     if not settings.flag("HAS_WIN"):
         return None, []
@@ -201,7 +161,7 @@ def _window(settings: Settings, network: Network) -> tuple[Size | None, list[Rem
     window = Size(max(PathTimes(network, payload_bytes=payload).longest_window_bytes(), payload))
     moves = settings.flag("VAR_WIN", False) and settings.text("CC_MODE") != "0"
     reason = f"the window of {int(window)} bytes does not follow the sending rate"
-    return window, list(_remark(settings, "VAR_WIN", reason)) if moves else []
+    return window, list(remark_on(settings, "VAR_WIN", reason)) if moves else []
 
 
 def _switch(settings: Settings, network: Network, classes: tuple[str, ...]) -> tuple[Switch, list[Remark]]:
@@ -211,7 +171,7 @@ def _switch(settings: Settings, network: Network, classes: tuple[str, ...]) -> t
         ecn, more = _ecn(settings, network)
         remarks += more
     else:
-        remarks += _remark(settings, " ".join(MAPS), "ENABLE_QCN 0: no frame is marked")
+        remarks += remark_on(settings, " ".join(MAPS), "ENABLE_QCN 0: no frame is marked")
     return (
         _made(
             settings,
@@ -239,13 +199,13 @@ def _headroom(settings: Settings, network: Network) -> tuple[Size | Literal["aut
     remarks: list[Remark] = []
     if max(rates, default=0) > host_rate:
         reason = f"ports faster than {Rate(host_rate)} have a threshold above 1/8 there; here all have 1/8"
-        remarks += _remark(settings, "BUFFER_SIZE", reason)
+        remarks += remark_on(settings, "BUFFER_SIZE", reason)
     if len(sizes) == 1:
         return Size(sizes.pop()), remarks
     reason = (
         f"headroom differs by port there ({min(sizes)} to {max(sizes)} bytes); here it is what loses nothing"
     )
-    return "auto", [*remarks, *_remark(settings, "BUFFER_SIZE", reason)]
+    return "auto", [*remarks, *remark_on(settings, "BUFFER_SIZE", reason)]
 
 
 def _ecn(settings: Settings, network: Network) -> tuple[Ecn | None, list[Remark]]:
@@ -270,9 +230,9 @@ def _ecn(settings: Settings, network: Network) -> tuple[Ecn | None, list[Remark]
     remarks: list[Remark] = []
     if not scaled and not same:
         reason = f"not in proportion to rates; the values for {Rate(slowest)} hold, scaled with the rate"
-        remarks += _remark(settings, "KMIN_MAP KMAX_MAP", reason)
+        remarks += remark_on(settings, "KMIN_MAP KMAX_MAP", reason)
     if len(set(pmax.values())) > 1:
-        remarks += _remark(settings, "PMAX_MAP", f"the value for {Rate(slowest)} holds at every rate")
+        remarks += remark_on(settings, "PMAX_MAP", f"the value for {Rate(slowest)} holds at every rate")
     never_between = pmax[slowest] == 0
     return (
         _made(
@@ -338,7 +298,7 @@ def _ack_every(settings: Settings, payload: int) -> tuple[int, list[Remark]]:
     if frames == 1:
         return 1, []
     reason = f"one ACK for {frames} frames; there, one for each frame after the first {interval} bytes"
-    return frames, list(_remark(settings, "L2_ACK_INTERVAL", reason))
+    return frames, list(remark_on(settings, "L2_ACK_INTERVAL", reason))
 
 
 def _congestion(settings: Settings, window: Size | None) -> tuple[Congestion, list[Remark]]:
@@ -357,7 +317,7 @@ def _congestion(settings: Settings, window: Size | None) -> tuple[Congestion, li
 def _none(settings: Settings, window: Size | None) -> tuple[Congestion, list[Remark]]:
     reason = "parameters of DCQCN, which CC_MODE 0 does not choose"
     keys = " ".join(key for key in DCQCN_KEYS.values() if key != "HAS_WIN")
-    remarks = list(_remark(settings, keys, reason))
+    remarks = list(remark_on(settings, keys, reason))
     return (NoCongestionControl() if window is None else FixedWindow(window=window)), remarks
 
 

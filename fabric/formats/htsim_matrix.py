@@ -6,10 +6,9 @@ A header (`Nodes n`, `Connections n`, and where there are any `Triggers n`, `Fai
     trigger id j (oneshot | multishot | barrier count n)
     failure switch_type TOR|AGG|CORE switch_id s link_id l
 
-in any order. A trigger becomes a dependency: the flows that it starts wait for the flow that activates
-it, or (barrier) for all that do. What waits for the first of several flows, or for some of them, is no
-dependency and is refused. `start` has no unit of its own: csg-htsim reads picoseconds, programs of
-uet-htsim read microseconds. Sizes may exceed 2^31 and starts are exact, unlike there.
+in any order. Triggers become dependencies (`fabric.formats.htsim_triggers`). `start` has no unit of its own:
+csg-htsim reads picoseconds, programs of uet-htsim read microseconds. Sizes may exceed 2^31 and starts
+are exact, unlike there.
 
 Sources: github.com/Broadcom/csg-htsim and github.com/ultraethernet/uet-htsim,
 `sim/datacenter/connection_matrix.cpp`.
@@ -18,7 +17,6 @@ Sources: github.com/Broadcom/csg-htsim and github.com/ultraethernet/uet-htsim,
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from decimal import Decimal, InvalidOperation
 from pathlib import Path
 
@@ -26,10 +24,11 @@ import numpy as np
 
 from fabric.errors import SpecError
 from fabric.formats.data import FlowData, Remark
-from fabric.formats.words import LONGEST_NUMBER, Said, place, read_text, whole
+from fabric.formats.htsim_triggers import Matrix, MatrixFlow, MatrixTrigger, moved_starts, waits_of_triggers
+from fabric.formats.words import LONGEST_NUMBER, Said, read_text, whole
 from fabric.units import LARGEST
 
-__all__ = ["START_UNITS", "matrix_text", "parse_matrix"]
+__all__ = ["START_UNITS", "parse_matrix"]
 
 START_UNITS = {"ps": 1, "ns": 1000, "us": 10**6}
 """Picoseconds in each unit that `start` may have."""
@@ -40,37 +39,6 @@ FLAGS = ("msg", "addon")
 KINDS = ("oneshot", "multishot", "barrier")
 DEFAULT_PRIORITY = "2000000"
 MOST = 2**31
-
-
-@dataclass
-class _Flow:
-    line: int
-    source: int
-    destination: int
-    words: dict[str, str]
-
-
-@dataclass
-class _Trigger:
-    line: int
-    kind: str
-    count: int = 0
-    by: list[int] = field(default_factory=list)
-    """Flows that activate it."""
-
-
-@dataclass
-class _Matrix:
-    name: str
-    header: dict[str, tuple[int, int]] = field(default_factory=dict)
-    """Value and line of each count."""
-    flows: list[_Flow] = field(default_factory=list)
-    triggers: dict[int, _Trigger] = field(default_factory=dict)
-    failures: list[int] = field(default_factory=list)
-    last_line: int = 1
-
-    def where(self, line: int, what: str = "") -> str:
-        return place(self.name, line, what)
 
 
 def parse_matrix(file: str | Path, *, start_unit: str = "ps") -> tuple[FlowData, list[Remark]]:
@@ -96,7 +64,7 @@ def parse_matrix(file: str | Path, *, start_unit: str = "ps") -> tuple[FlowData,
     matrix = _read(str(file))
     _check_counts(matrix)
     names = _names(matrix)
-    waits = _waits(matrix, names)
+    waits = waits_of_triggers(matrix)
     flows = matrix.flows
     unit = START_UNITS[start_unit]
     data = FlowData(
@@ -112,56 +80,8 @@ def parse_matrix(file: str | Path, *, start_unit: str = "ps") -> tuple[FlowData,
     return data, list(_remarks(matrix, waits))
 
 
-def matrix_text(data: FlowData, *, n_hosts: int) -> str:
-    """Return the text of a `.cm` with starts in picoseconds.
-
-    Parameters
-    ----------
-    data : FlowData
-        Waits become one-shot triggers and barriers, activated when the flow before is sent and
-        acknowledged if both have one source, else when it is received.
-    n_hosts : int
-
-    Returns
-    -------
-    str
-
-    Raises
-    ------
-    SpecError
-        If one flow would have to activate two triggers of one kind.
-    """
-    number = {name: flow for flow, name in enumerate(data.names or ()) if name}
-    groups: dict[frozenset[int], int] = {}
-    trigger_of: dict[int, int] = {}
-    for flow, names in data.waits:
-        before = frozenset(number[name] for name in names)
-        trigger_of[flow] = groups.setdefault(before, len(groups) + 1)
-    done: dict[int, str] = {}
-    starts = {trigger: flow for flow, trigger in trigger_of.items()}
-    for before, trigger in groups.items():
-        for flow in before:
-            sent = data.source[flow] == data.source[starts[trigger]]
-            key = "send_done_trigger" if sent else "recv_done_trigger"
-            if f" {key} " in done.get(flow, ""):
-                name = (data.names or ())[flow]
-                raise SpecError(".cm", name, f"flows that activate one {key} (this one would need several)")
-            done[flow] = f"{done.get(flow, '')} {key} {trigger}"
-    columns = (data.source, data.destination, data.size_bytes, data.start_ps)
-    rows = enumerate(zip(*(column.tolist() for column in columns), strict=True))
-    lines = [f"Nodes {n_hosts}", f"Connections {len(data.source)}"]
-    lines += [f"Triggers {len(groups)}"] if groups else []
-    for flow, (source, destination, size, start) in rows:
-        begin = f"trigger {trigger_of[flow]}" if flow in trigger_of else f"start {start}"
-        lines.append(f"{source}->{destination} id {flow + 1} {begin} size {size}{done.get(flow, '')}")
-    for before, trigger in groups.items():
-        kind = "oneshot" if len(before) == 1 else f"barrier count {len(before)}"
-        lines.append(f"trigger id {trigger} {kind}")
-    return "\n".join(lines) + "\n"
-
-
-def _read(name: str) -> _Matrix:
-    matrix = _Matrix(name)
+def _read(name: str) -> Matrix:
+    matrix = Matrix(name)
     for number, line in enumerate(read_text(name).splitlines(), start=1):
         matrix.last_line = number
         words = line.split("#", 1)[0].split()
@@ -182,7 +102,7 @@ def _read(name: str) -> _Matrix:
     return matrix
 
 
-def _count(matrix: _Matrix, key: str, words: list[str], line: int) -> None:
+def _count(matrix: Matrix, key: str, words: list[str], line: int) -> None:
     where = matrix.where(line, words[0])
     if len(words) != 2:
         raise SpecError(where, " ".join(words[1:]), "one number")
@@ -191,7 +111,7 @@ def _count(matrix: _Matrix, key: str, words: list[str], line: int) -> None:
     matrix.header[key] = whole(words[1], where=where, high=MOST), line
 
 
-def _flow(matrix: _Matrix, words: list[str], line: int) -> _Flow:
+def _flow(matrix: Matrix, words: list[str], line: int) -> MatrixFlow:
     if "nodes" not in matrix.header:
         raise SpecError(matrix.where(line), words[0], "a line Nodes n before the first flow")
     while "->" not in words[0] or words[0].endswith("->"):
@@ -212,10 +132,10 @@ def _flow(matrix: _Matrix, words: list[str], line: int) -> _Flow:
         raise SpecError(matrix.where(line), Said(given), "either start or trigger")
     if "size" not in options:
         raise SpecError(matrix.where(line, "size"), Said("nothing"), "size and a number of bytes")
-    return _Flow(line, ends[0], ends[1], options)
+    return MatrixFlow(line, ends[0], ends[1], options)
 
 
-def _options(matrix: _Matrix, words: list[str], line: int) -> dict[str, str]:
+def _options(matrix: Matrix, words: list[str], line: int) -> dict[str, str]:
     options: dict[str, str] = {}
     at = 1
     while at < len(words):
@@ -236,11 +156,11 @@ def _options(matrix: _Matrix, words: list[str], line: int) -> dict[str, str]:
     return options
 
 
-def _size(matrix: _Matrix, flow: _Flow) -> int:
+def _size(matrix: Matrix, flow: MatrixFlow) -> int:
     return whole(flow.words["size"], where=matrix.where(flow.line, "size"), low=1)
 
 
-def _start_ps(matrix: _Matrix, flow: _Flow, unit: int) -> int:
+def _start_ps(matrix: Matrix, flow: MatrixFlow, unit: int) -> int:
     text = flow.words.get("start", "0")
     try:
         exact = Decimal(text) * unit
@@ -251,7 +171,7 @@ def _start_ps(matrix: _Matrix, flow: _Flow, unit: int) -> int:
     return int(exact.to_integral_value())
 
 
-def _trigger(matrix: _Matrix, words: list[str], line: int) -> None:
+def _trigger(matrix: Matrix, words: list[str], line: int) -> None:
     numbers: dict[str, int] = {}
     kinds: list[str] = []
     at = 1
@@ -276,10 +196,10 @@ def _trigger(matrix: _Matrix, words: list[str], line: int) -> None:
     if numbers["id"] in matrix.triggers:
         other = matrix.triggers[numbers["id"]].line
         raise SpecError(matrix.where(line, "id"), numbers["id"], f"another id than on line {other}")
-    matrix.triggers[numbers["id"]] = _Trigger(line, kinds[0], numbers.get("count", 0))
+    matrix.triggers[numbers["id"]] = MatrixTrigger(line, kinds[0], numbers.get("count", 0))
 
 
-def _failure(matrix: _Matrix, words: list[str], line: int) -> None:
+def _failure(matrix: Matrix, words: list[str], line: int) -> None:
     values = dict(zip(words[1::2], words[2::2], strict=False))
     if set(values) != {"switch_type", "switch_id", "link_id"} or len(words) != 7:
         allowed = "failure switch_type TOR|AGG|CORE switch_id n link_id n"
@@ -291,7 +211,7 @@ def _failure(matrix: _Matrix, words: list[str], line: int) -> None:
     matrix.failures.append(line)
 
 
-def _check_counts(matrix: _Matrix) -> None:
+def _check_counts(matrix: Matrix) -> None:
     found = {
         "connections": len(matrix.flows),
         "triggers": len(matrix.triggers),
@@ -312,9 +232,9 @@ def _check_counts(matrix: _Matrix) -> None:
         raise SpecError(matrix.where(matrix.header["connections"][1], "Connections"), 0, "at least one flow")
 
 
-def _names(matrix: _Matrix) -> list[str]:
+def _names(matrix: Matrix) -> list[str]:
     """Names of the flows, having checked their ids."""
-    seen: dict[int, _Flow] = {}
+    seen: dict[int, MatrixFlow] = {}
     names = []
     for flow in matrix.flows:
         if "id" not in flow.words:
@@ -333,44 +253,7 @@ def _names(matrix: _Matrix) -> list[str]:
     return names
 
 
-def _waits(matrix: _Matrix, names: list[str]) -> list[tuple[int, list[int]]]:
-    """For each flow that a trigger starts, the flows that it waits for."""
-    started: list[tuple[int, int]] = []
-    for number, flow in enumerate(matrix.flows):
-        for key in ("trigger", "send_done_trigger", "recv_done_trigger"):
-            if key not in flow.words:
-                continue
-            where = matrix.where(flow.line, key)
-            trigger = whole(flow.words[key], where=where, low=1, high=MOST)
-            if trigger not in matrix.triggers:
-                raise SpecError(where, trigger, "the id of a trigger of this file")
-            if key == "trigger":
-                started.append((number, trigger))
-            else:
-                matrix.triggers[trigger].by.append(number)
-    members: dict[int, int] = {}
-    for _, trigger in started:
-        members[trigger] = members.get(trigger, 0) + 1
-    for trigger, flows in members.items():
-        _check_activation(matrix, trigger, flows)
-    return [(number, sorted(set(matrix.triggers[trigger].by))) for number, trigger in started]
-
-
-def _check_activation(matrix: _Matrix, number: int, flows: int) -> None:
-    trigger = matrix.triggers[number]
-    by = len(trigger.by)
-    needed = trigger.count if trigger.kind == "barrier" else 1
-    where = matrix.where(trigger.line, f"trigger {number}")
-    if by < needed or (trigger.kind == "multishot" and by < flows):
-        needed = max(needed, flows if trigger.kind == "multishot" else 0)
-        allowed = f"{needed} activations, or the flows that wait for it never start"
-        raise SpecError(where, Said(f"activated {by} times"), allowed)
-    if by > needed:
-        allowed = "as many activations as it needs: the first of several flows cannot be waited for"
-        raise SpecError(where, Said(f"{trigger.kind} activated {by} times"), allowed)
-
-
-def _remarks(matrix: _Matrix, waits: list[tuple[int, list[int]]]) -> Iterable[Remark]:
+def _remarks(matrix: Matrix, waits: list[tuple[int, list[int]]]) -> Iterable[Remark]:
     flows = matrix.flows
 
     def remark(lines: list[int], what: str, reason: str) -> Iterable[Remark]:
@@ -386,26 +269,10 @@ def _remarks(matrix: _Matrix, waits: list[tuple[int, list[int]]]) -> Iterable[Re
     yield from remark(addon, "addon", "has no documented meaning")
     yield from remark(matrix.failures, "failure", "links that fail are not imported")
     yield from remark(
-        _moved(matrix, waits),
+        moved_starts(matrix, waits),
         "trigger",
         "the news of a flow's end travels to the next sender; there it takes no time",
     )
     used = {int(flow.words["trigger"]) for flow in flows if "trigger" in flow.words}
     unused = [one.line for number, one in matrix.triggers.items() if number not in used]
     yield from remark(unused, "trigger", "starts no flow")
-
-
-def _moved(matrix: _Matrix, waits: list[tuple[int, list[int]]]) -> list[int]:
-    """Lines of flows that do not start at the instant that the file says."""
-    lines = []
-    for number, before in waits:
-        flow = matrix.flows[number]
-        trigger = flow.words["trigger"]
-        for each in before:
-            other = matrix.flows[each]
-            sent = other.words.get("send_done_trigger") == trigger
-            at = other.source if sent else other.destination
-            if at != flow.source or (sent and other.destination == flow.source):
-                lines.append(flow.line)
-                break
-    return lines
