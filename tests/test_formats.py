@@ -260,6 +260,12 @@ MALFORMED = {
     "an empty topology": ("topology.txt", "", 1, "nodes switches links"),
     "a header of four numbers": ("topology.txt", T.replace("3 1 2", "3 1 2 4"), 1, "nodes switches links"),
     "more switches than nodes": ("topology.txt", T.replace("3 1 2", "3 3 2"), 1, "more nodes than switches"),
+    "more hosts than ends of links": (
+        "topology.txt",
+        T.replace("3 1 2", "2000000000 1 2"),
+        1,
+        "at most 4 hosts",
+    ),
     "no links": ("topology.txt", "3 1 0\n2\n", 1, "at least one link"),
     "a switch beyond the nodes": ("topology.txt", T.replace("\n2\n", "\n3\n"), 2, "0 to 2"),
     "a switch twice": ("topology.txt", "4 2 1\n2 2\n0 2 1Gbps 1us 0\n", 2, "every switch once"),
@@ -387,13 +393,13 @@ def test_text_that_is_not_utf8_is_refused(tmp_path: Path) -> None:
 
 def test_hosts_that_the_network_lacks_are_named_with_their_line(tmp_path: Path) -> None:
     file = tmp_path / "flow.txt"
-    file.write_text("2\n0 1 3 100 10 0\n\n0 9 3 100 10 0\n")
+    file.write_text("2\n0 1 3 100 10 0\n\n0 2000000000 3 100 10 0\n")
     topology = GraphFile(file=str(SAMPLES / "topology.txt"))
     scenario = Scenario(topology=topology, traffic=[Flows(file=str(file))])
     with pytest.raises(SpecError) as caught:
         build_flows(scenario, build_network(topology))
     assert str(caught.value).startswith(
-        f"{file}:4 destination: 9 is not allowed; expected a host of the network"
+        f"{file}:4 destination: 2000000000 is not allowed; expected a host of the network"
     )
 
 

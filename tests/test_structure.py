@@ -32,6 +32,10 @@ LAYERS: dict[str, set[str]] = {
     "reference": {"errors", "lowered"},
     "plot": {"analysis", "errors", "result", "topology", "units"},
     "io": {"errors", "result", "version"},
+    "convert": {
+        *("errors", "formats", "io", "result", "scenario"),
+        *("spec", "topology", "units", "workload"),
+    },
 }
 """What each layer may import of the project (docs/design.md section 1), besides itself."""
 

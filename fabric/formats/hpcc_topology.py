@@ -151,6 +151,10 @@ def _header(words: Words) -> tuple[int, int, int, int, int]:
         raise SpecError(words.where(0, "nodes"), nodes, allowed)
     if not value["links"]:
         raise SpecError(words.where(0, "links"), 0, "at least one link")
+    hosts = nodes - nv_switches - switches
+    if hosts > 2 * value["links"]:
+        allowed = f"as many nodes as have a link: at most {2 * value['links']} hosts (these are {hosts})"
+        raise SpecError(words.where(0, "nodes"), nodes, allowed)
     return len(first), nodes, nv_switches, switches, value["links"]
 
 

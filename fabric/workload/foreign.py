@@ -132,14 +132,14 @@ def _host_numbers(data: FlowData, hosts: Int64Array, *, network: Network, file: 
     named = {int(found[1]): number for number, found in enumerate(known) if found}
     if not named:
         named = {number: number for number in range(network.n_hosts)}
-    number_of = np.full(max(int(hosts.max()), *named) + 1, NO_HOST, dtype=np.int64)
-    number_of[list(named)] = list(named.values())
-    numbers = number_of[hosts]
+    ids = np.array(sorted(named), dtype=np.int64)
+    place_of = np.minimum(np.searchsorted(ids, hosts), len(ids) - 1)
+    number_of = np.array([named[each] for each in ids.tolist()], dtype=np.int64)
+    numbers = np.where(ids[place_of] == hosts, number_of[place_of], NO_HOST)
     lost = np.flatnonzero(numbers == NO_HOST)
     if lost.size:
         flow = int(lost[0])
         where = place(file, int(data.line[flow]), what)
-        ids = sorted(named)
         allowed = f"a host of the network: {len(ids)} of them, from {ids[0]} to {ids[-1]}"
         raise SpecError(where, int(hosts[flow]), allowed)
     return numbers
