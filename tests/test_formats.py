@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from pathlib import Path
 
 import numpy as np
@@ -408,3 +409,53 @@ def test_hosts_without_a_path_are_named(tmp_path: Path) -> None:
     file.write_text("4 2 2\n2 3\n0 2 1Gbps 1us 0\n1 3 1Gbps 1us 0\n")
     with pytest.raises(SpecError, match="host0 and host1"):
         build_network(GraphFile(file=str(file)))
+
+
+PARSERS = {
+    "topology.txt": parse_topology,
+    "simai_topology.txt": parse_topology,
+    "flow.txt": parse_flows,
+    "config.txt": parse_config,
+    "leaf_spine.topo": parse_fat_tree,
+    "three_tiers.topo": parse_fat_tree,
+    "chain.cm": parse_matrix,
+    "barrier.cm": parse_matrix,
+}
+ODD_WORDS = (
+    "",
+    "-1",
+    "0",
+    "1e9",
+    "nan",
+    "9" * 30,
+    "#",
+    "->",
+    "0->1",
+    "start",
+    "Tier",
+    "KMIN_MAP",
+    "1us",
+    "\u0663",
+    "\x00",
+)
+
+
+@pytest.mark.parametrize("name", PARSERS)
+def test_a_damaged_file_is_read_or_refused_but_nothing_else(tmp_path: Path, name: str) -> None:
+    chance = random.Random(name)
+    text = (SAMPLES / name).read_text()
+    refused: list[str] = []
+    for _ in range(80):
+        separator = chance.choice((" ", "\n"))
+        words = text.split(separator)
+        for _ in range(chance.randint(1, 3)):
+            at = chance.randrange(len(words))
+            words[at : at + chance.randint(0, 2)] = [chance.choice((*ODD_WORDS, chance.choice(words)))]
+        file = tmp_path / name
+        file.write_text(separator.join(words))
+        try:
+            PARSERS[name](file)
+        except SpecError as error:
+            refused.append(str(error))
+    assert len(refused) > 10
+    assert all(message.startswith(f"{file}:") for message in refused)
