@@ -8,6 +8,7 @@ Three switches, each an environment variable set to 1:
 """
 
 import os
+from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
@@ -50,7 +51,13 @@ if COVERAGE:
     compile_args.append("--coverage")
     link_args.append("--coverage")
 
+# A build with other switches than the one before must not take anything over from it.
+stamp = Path("build", "switches.txt")
+switches = f"debug={DEBUG} sanitize={SANITIZE} coverage={COVERAGE}"
+changed = not stamp.exists() or stamp.read_text() != switches
+
 setup(
+    options={"build_ext": {"force": changed}},
     ext_modules=cythonize(
         [
             Extension(
@@ -62,6 +69,8 @@ setup(
             )
         ],
         compiler_directives=DIRECTIVES,
-        force=DEBUG or SANITIZE or COVERAGE,
-    )
+        force=changed,
+    ),
 )
+stamp.parent.mkdir(exist_ok=True)
+stamp.write_text(switches)

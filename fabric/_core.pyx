@@ -50,6 +50,16 @@ cdef u64 purpose_key(u64 seed, u64 purpose):
     return mix64(seed * <u64>0x9E3779B97F4A7C15 + purpose)
 
 
+def _row_order(table):
+    """The order of `fabric.lowered.ROW_ORDER`: by place, where rows most often came in order of time."""
+    place = table["port"].astype(_np.uint64) << 35 | table["class"].astype(_np.uint64) << 32 | table["flow"]
+    order = _np.argsort(place, kind="stable")
+    time_ps = table["time_ps"][order]
+    if _np.any((_np.diff(time_ps) < 0) & (_np.diff(place[order]) == 0)):
+        return _np.lexsort((table["time_ps"], place))
+    return order
+
+
 cdef class Engine:
     """One run of a lowered scenario on the native engine.
 
@@ -412,7 +422,7 @@ cdef class Engine:
         }
 
     def rows(self, stream):
-        """The recorded rows of one stream so far, sorted by their fields (see `fabric.lowered.ROW`).
+        """The recorded rows of one stream so far, in `fabric.lowered.ROW_ORDER` (see `fabric.lowered.ROW`).
 
         Raises
         ------
@@ -434,4 +444,4 @@ cdef class Engine:
             w.streams[k].count = counts[k]
         if w.error:
             raise _SimulationError("memory has run out while rows were collected")
-        return table[_np.lexsort([table[name] for name in reversed(_layout.ROW_ORDER)])]
+        return table[_row_order(table)]

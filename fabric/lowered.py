@@ -84,8 +84,9 @@ ROW = np.dtype(
     align=True,
 )
 
-ROW_ORDER = ("port", "class", "flow", "time_ps", "sequence", "kind", "mark", "value", "aux")
-"""The order in which rows of a stream are returned."""
+ROW_ORDER = ("port", "class", "flow", "time_ps")
+"""The order in which rows of a stream are returned; rows that are equal in all of these stay in the order
+in which they came about, which at one port is that of events."""
 
 STREAMS = ("queue", "throughput", "pause", "rate", "mark", "drop", "packet")
 """Names of the record streams, by number."""

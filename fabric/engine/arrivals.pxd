@@ -6,7 +6,7 @@
 # instant when their turn comes. A key has as many bits for the port as the largest node needs, at least
 # 12, and the others for the offset: 2^20 ps is the longest window, less where a node has over 4,096 ports.
 
-from libc.stdlib cimport realloc
+from libc.stdlib cimport qsort, realloc
 from libc.string cimport memset
 
 from fabric.engine.node cimport Node, Wake
@@ -18,6 +18,7 @@ from fabric.engine.world cimport ERROR_MEMORY, ArrivalKeys, World, check
 
 cdef enum:
     SMALL_SORT = 24
+    LARGE_SORT = 4096
     BUCKET_BITS = 8
     N_BUCKETS = 256
     PREFETCH_FRAMES = 12        # of each link: what a window holds at full load
@@ -72,27 +73,42 @@ cdef inline void insertion_sort(u32* keys, u64 count) noexcept nogil:
         keys[j] = key
 
 
-cdef inline void sort_keys(World* w, u64 count) noexcept nogil:
-    """Sorts the keys: one pass of counting by the upper bits of the offset, then insertion."""
+cdef inline void counting_pass(World* w, u64 count, u32 shift) noexcept nogil:
+    """Orders the keys by eight bits, keys that agree in these as they were."""
     cdef u32 starts[257]
     cdef u32* keys = w.arrivals.keys
     cdef u32* placed = w.arrivals.sorted
-    cdef u32 shift = 32 - BUCKET_BITS
     cdef u32 i, bucket
     cdef u64 k
+    memset(starts, 0, sizeof(starts))
+    for k in range(count):
+        starts[(keys[k] >> shift & 0xFF) + 1] += 1
+    for i in range(1, <u32>N_BUCKETS):
+        starts[i] += starts[i - 1]
+    for k in range(count):
+        bucket = keys[k] >> shift & 0xFF
+        placed[starts[bucket]] = keys[k]
+        starts[bucket] += 1
+    w.arrivals.keys = placed
+    w.arrivals.sorted = keys
+
+
+cdef inline void sort_keys(World* w, u64 count) noexcept nogil:
+    """Sorts the keys: by the upper bits of the offset and then insertion; very many by all their bits."""
+    if count > LARGE_SORT:
+        counting_pass(w, count, 0)
+        counting_pass(w, count, 8)
+        counting_pass(w, count, 16)
+        counting_pass(w, count, 24)
+        return
     if count > SMALL_SORT:
-        memset(starts, 0, sizeof(starts))
-        for k in range(count):
-            starts[(keys[k] >> shift) + 1] += 1
-        for i in range(1, <u32>N_BUCKETS):
-            starts[i] += starts[i - 1]
-        for k in range(count):
-            bucket = keys[k] >> shift
-            placed[starts[bucket]] = keys[k]
-            starts[bucket] += 1
-        w.arrivals.keys = placed
-        w.arrivals.sorted = keys
+        counting_pass(w, count, 32 - BUCKET_BITS)
     insertion_sort(w.arrivals.keys, count)
+
+
+cdef inline int compare_ties(const void* a, const void* b) noexcept nogil:
+    cdef u64 x = (<const u64*>a)[0], y = (<const u64*>b)[0]
+    return -1 if x < y else x > y
 
 
 cdef inline u64 break_ties(World* w, const Node* n, u64 first, i64 time_ps) noexcept nogil:
@@ -105,11 +121,13 @@ cdef inline u64 break_ties(World* w, const Node* n, u64 first, i64 time_ps) noex
         local = key_port(w, keys[end])
         tie = (tie_break(n.tie_key, time_ps, local) << 16) | local
         i = end
-        while i > first and ties[i - 1] > tie:
+        while end - first < SMALL_SORT and i > first and ties[i - 1] > tie:
             ties[i] = ties[i - 1]
             i -= 1
         ties[i] = tie
         end += 1
+    if end - first > SMALL_SORT:
+        qsort(ties + first, end - first, sizeof(u64), compare_ties)
     for j in range(first, end):
         keys[j] = offset | <u32>(ties[j] & 0xFFFF)
     return end
