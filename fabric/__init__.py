@@ -20,7 +20,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fabric import analysis, plot, spec, topology, units, workload
+    from fabric import analysis, convert, plot, spec, topology, units, workload
     from fabric.errors import (
         FabricError,
         SimulationError,
@@ -138,6 +138,7 @@ __all__ = [
     "Uniform",
     "__version__",
     "analysis",
+    "convert",
     "dump_scenario",
     "host_count",
     "json_schema",
@@ -150,7 +151,7 @@ __all__ = [
     "workload",
 ]
 
-_MODULES = ("analysis", "plot", "spec", "topology", "units", "workload")
+_MODULES = ("analysis", "convert", "plot", "spec", "topology", "units", "workload")
 
 _NAMES = {
     "Duration": "fabric.units",

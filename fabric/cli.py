@@ -2,10 +2,14 @@
 
 ::
 
-    fabric run FILE [--set path=value]... [--seed N] [--out DIR] [--until 5ms] [--engine NAME]
+    fabric run FILE... [--set path=value]... [--seed N] [--out DIR] [--until 5ms] [--engine NAME]
     fabric plot DIR [--kind queues] [--ports PATTERN] [--out FILE]
     fabric topo FILE [--out FILE]
+    fabric convert SOURCE... --out FILE
     fabric schema
+
+FILE is a scenario, or the files of another simulator (`docs/formats.md`): a topology, flows, and possibly a
+configuration.
 
 Exit codes: 0 done; 2 something was described wrongly, or a file cannot be read or written, said in one
 line on standard error; 130 interrupted, after saving what was recorded. Output is written whole or
@@ -98,6 +102,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_run(commands)
     _add_plot(commands)
     _add_topo(commands)
+    _add_convert(commands)
     schema = commands.add_parser("schema", help="print the JSON Schema of scenario files")
     schema.set_defaults(command=_schema)
     return parser
@@ -105,8 +110,14 @@ def _parser() -> argparse.ArgumentParser:
 
 def _add_run(commands: Any) -> None:
     parser = commands.add_parser("run", help="run a scenario, print what happened, save the result")
-    parser.add_argument("scenario", metavar="FILE", help="scenario file (TOML)")
+    parser.add_argument(
+        "sources",
+        metavar="FILE",
+        nargs="+",
+        help="scenario file (TOML), or topology, flows and configuration of another simulator",
+    )
     _add_overrides(parser)
+    _add_foreign_options(parser)
     parser.add_argument("--seed", type=int, metavar="N", help="seed of the run, instead of run.seed")
     parser.add_argument("--out", metavar="DIR", help="directory of the result (default: results/NAME)")
     parser.add_argument("--until", metavar="TIME", help='end of the run in simulated time, such as "5ms"')
@@ -126,6 +137,36 @@ def _add_overrides(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def _add_foreign_options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--start-unit",
+        choices=("ps", "ns", "us"),
+        default="ps",
+        help="what start counts in a connection matrix (default: ps)",
+    )
+    parser.add_argument(
+        "--first-start",
+        metavar="TIME",
+        help='move the flows of other simulators so that the first starts then, such as "0s"',
+    )
+
+
+def _add_convert(commands: Any) -> None:
+    parser = commands.add_parser("convert", help="turn files of other simulators into a scenario, and back")
+    parser.add_argument(
+        "sources", metavar="SOURCE", nargs="+", help="files as for run, or the directory of a result"
+    )
+    parser.add_argument(
+        "--out",
+        metavar="FILE",
+        required=True,
+        help="a scenario (*.toml), network or flows (topology*.txt, flow*.txt, *.cm), or of a result "
+        "completion times or pauses (fct*.txt, pfc*.txt)",
+    )
+    _add_foreign_options(parser)
+    parser.set_defaults(command=_convert)
+
+
 def _add_plot(commands: Any) -> None:
     from fabric.io.directory import DRAWN
 
@@ -139,7 +180,7 @@ def _add_plot(commands: Any) -> None:
 
 def _add_topo(commands: Any) -> None:
     parser = commands.add_parser("topo", help="describe and draw the network of a scenario")
-    parser.add_argument("scenario", metavar="FILE", help="scenario file (TOML)")
+    parser.add_argument("scenario", metavar="FILE", help="scenario file (TOML), topology.txt or .topo")
     _add_overrides(parser)
     parser.add_argument(
         "--out", metavar="FILE", help="image file, .png, .pdf or .svg (default: results/NAME-topology.png)"
@@ -156,8 +197,10 @@ def _run(options: argparse.Namespace) -> int:
         overrides.append(f"run.seed={options.seed}")
     if options.until is not None:
         overrides.append(f"run.until={options.until}")
-    scenario = _load(options.scenario, overrides)
-    target = Path(options.out or Path("results", _name_of(scenario, options.scenario)))
+    scenario, left_out = _load_any(
+        options.sources, overrides, start_unit=options.start_unit, first_start=options.first_start
+    )
+    target = Path(options.out or Path("results", _name_of(scenario, options.sources[0])))
     check_target(target)
     simulation = Simulation(scenario, engine=options.engine)
     status = simulation.run(progress=False if options.quiet else None)
@@ -171,6 +214,7 @@ def _run(options: argparse.Namespace) -> int:
     result.save(target, pictures=pictures)
     if not options.quiet:
         print(result.summary)
+        notes += [f"left out    {remark}" for remark in left_out]
         written = [f"result      {target}", *(f"picture     {target / name}" for name in pictures)]
         print("", *(f"  {line}" for line in (*written, *notes)), sep="\n")
     return INTERRUPTED if status == "INTERRUPTED" else DONE
@@ -180,6 +224,21 @@ def _load(path: str, overrides: Sequence[str]) -> Scenario:
     from fabric.scenario import load_scenario
 
     return load_scenario(path, overrides=overrides)
+
+
+def _load_any(
+    sources: Sequence[str], overrides: Sequence[str], *, start_unit: Any, first_start: str | None
+) -> tuple[Scenario, Sequence[object]]:
+    """Return a scenario, and what was left out of the files of another simulator."""
+    from fabric.formats import recognise
+
+    if len(sources) == 1 and recognise(sources[0]) is None:
+        return _load(sources[0], overrides), ()
+    from fabric.convert import import_files
+    from fabric.scenario import dump_scenario, load_scenario
+
+    imported = import_files(*sources, start_unit=start_unit, first_start=first_start)
+    return load_scenario(dump_scenario(imported.scenario), overrides=overrides), imported.ignored
 
 
 def _name_of(scenario: Scenario, path: str) -> str:
@@ -244,17 +303,30 @@ def _topo(options: argparse.Namespace) -> int:
     from fabric.plot import to_image, topology
     from fabric.topology import build_network
 
-    scenario = _load(options.scenario, options.set)
-    name = _name_of(scenario, options.scenario)
+    name, spec = _topology_of(options.scenario, options.set)
     target = Path(options.out or Path("results", f"{name}-topology.png"))
     image_format = _image_format(target)
-    network = build_network(scenario.topology)
+    network = build_network(spec)
     write_whole(target, to_image(topology(network), format=image_format))
     print(name)
     for line in _network_lines(network):
         print(f"  {line}")
     print(f"\n  picture  {target}")
     return DONE
+
+
+def _topology_of(path: str, overrides: Sequence[str]) -> tuple[str, Any]:
+    """Return the name and topology of a scenario, or of another simulator's topology file."""
+    from fabric.formats import recognise
+
+    if recognise(path) is None:
+        scenario = _load(path, overrides)
+        return _name_of(scenario, path), scenario.topology
+    from fabric.convert import network_spec
+
+    if overrides:
+        raise FabricError("--set changes scenarios; convert the topology to one first")
+    return Path(path).stem, network_spec(path)
 
 
 def _network_lines(network: Any) -> list[str]:
@@ -272,6 +344,19 @@ def _network_lines(network: Any) -> list[str]:
     if facts.bisection_bps is not None:
         rows.append(["bisection bandwidth", rate_text(facts.bisection_bps)])
     return align(rows)
+
+
+def _convert(options: argparse.Namespace) -> int:
+    from fabric.convert.outputs import convert
+
+    written, left_out = convert(
+        options.sources, options.out, start_unit=options.start_unit, first_start=options.first_start
+    )
+    for path in written:
+        print(path)
+    for remark in left_out:
+        print(f"  left out  {remark}")
+    return DONE
 
 
 def _schema(options: argparse.Namespace) -> int:

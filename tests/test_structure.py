@@ -23,14 +23,19 @@ LAYERS: dict[str, set[str]] = {
     "units": {"errors"},
     "lowered": set(),
     "keyed_hash": set(),
+    "formats": {"errors", "units"},
     "spec": {"errors", "units"},
-    "topology": {"errors", "spec", "units"},
+    "topology": {"errors", "formats", "spec", "units"},
     "routing": {"errors", "keyed_hash", "lowered", "topology"},
-    "workload": {"errors", "keyed_hash", "spec", "topology", "units"},
+    "workload": {"errors", "formats", "keyed_hash", "spec", "topology", "units"},
     "scenario": {"errors", "spec", "units"},
     "reference": {"errors", "lowered"},
     "plot": {"analysis", "errors", "result", "topology", "units"},
     "io": {"errors", "result", "version"},
+    "convert": {
+        *("errors", "formats", "io", "result", "scenario"),
+        *("spec", "topology", "units", "workload"),
+    },
 }
 """What each layer may import of the project (docs/design.md section 1), besides itself."""
 

@@ -1,14 +1,15 @@
-"""Single files, written whole or not at all."""
+"""Files, written whole or not at all, alone or several together."""
 
 from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Mapping
 from pathlib import Path
 
 from fabric.errors import FabricError
 
-__all__ = ["flush_directory", "write_flushed", "write_whole"]
+__all__ = ["flush_directory", "write_flushed", "write_together", "write_whole"]
 
 
 def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
@@ -38,6 +39,46 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
             draft.unlink(missing_ok=True)
     except OSError as error:
         raise FabricError(f"cannot write {target}: {error.strerror}") from error
+
+
+def write_together(contents: Mapping[Path, bytes]) -> None:
+    """Write several files of one directory so that either all are new or none is.
+
+    Parameters
+    ----------
+    contents : mapping of Path to bytes
+        What each shall hold; the directory is made. All are written before any takes its place, and
+        what was there before comes back if one cannot.
+
+    Raises
+    ------
+    FabricError
+        If one cannot be written.
+    """
+    token = secrets.token_hex(4)
+    drafts = {target: target.with_name(f".{target.name}.{token}.tmp") for target in contents}
+    backups = {target: target.with_name(f".{target.name}.{token}.old") for target in contents}
+    placed: list[Path] = []
+    try:
+        for target, content in contents.items():
+            target.parent.mkdir(parents=True, exist_ok=True)
+            write_flushed(drafts[target], content)
+        for target in contents:
+            if target.is_file():
+                os.link(target, backups[target])
+            os.replace(drafts[target], target)
+            placed.append(target)
+        flush_directory(next(iter(contents)).parent)
+    except OSError as error:
+        for target in placed:
+            if backups[target].is_file():
+                os.replace(backups[target], target)
+            else:
+                target.unlink(missing_ok=True)
+        raise FabricError(f"cannot write {error.filename2 or error.filename}: {error.strerror}") from error
+    finally:
+        for file in (*drafts.values(), *backups.values()):
+            file.unlink(missing_ok=True)
 
 
 def write_flushed(path: Path, content: bytes) -> None:

@@ -292,10 +292,11 @@ class RailOptimized(Spec, frozen=True, kw_only=True, tag_field="kind", tag="rail
 
 
 class GraphFile(Spec, frozen=True, kw_only=True, tag_field="kind", tag="graph"):
-    """A network of one's own: node-link JSON, as networkx writes it.
+    """A network of one's own: node-link JSON, as networkx writes it, or another simulator's file.
 
-    Nodes have an attribute `kind`, "host" or "switch"; edges may have `rate`, `delay`, `loss`,
-    `bit_error_rate`.
+    In JSON, nodes have an attribute `kind`, "host" or "switch"; edges may have `rate`, `delay`, `loss`,
+    `bit_error_rate`. Other files are `topology.txt` of the HPCC simulator and SimAI, and `.topo` of
+    htsim (`docs/formats.md`).
 
     Parameters
     ----------
@@ -312,7 +313,7 @@ class GraphFile(Spec, frozen=True, kw_only=True, tag_field="kind", tag="graph"):
 
     def problems(self) -> Iterator[Problem]:
         if not self.file:
-            yield "file", self.file, "the name of a node-link JSON file"
+            yield "file", self.file, "the name of a file: node-link JSON, topology.txt or .topo"
 
 
 Topology = SingleSwitch | LeafSpine | Clos3 | FatTree | RailOptimized | GraphFile

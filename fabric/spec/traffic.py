@@ -8,7 +8,7 @@ Not here: collectives and training steps.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from fabric.spec.base import Problem, Spec, quantity
 from fabric.spec.decode import did_you_mean
@@ -102,8 +102,14 @@ class Flows(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="flows"):
         Default: none, if there is a file.
     file : str, optional
         CSV with the header `source,destination,size,start` and, if need be, `name` and `after`
-        (names separated by semicolons); quantities are written as in scenarios. In a scenario file
-        the name is relative to that file.
+        (names separated by semicolons); quantities are written as in scenarios. Also `flow.txt` of
+        the HPCC simulator and `.cm` of htsim (`docs/formats.md`). In a scenario file the name is
+        relative to that file.
+    start_unit : {"ps", "ns", "us"}
+        What `start` counts in a `.cm`, which does not say. Default "ps".
+    first_start : Duration, optional
+        When the first flow of the file that waits for no other starts; all others of the file move with
+        it. None (default): as the file says.
     name, transport, traffic_class, start, jitter : optional
         As for every entry: label, transport, class of the data frames, begin, spread of starts.
     """
@@ -112,10 +118,16 @@ class Flows(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="flows"):
 
     flows: tuple[Flow, ...] = ()
     file: str | None = None
+    start_unit: Literal["ps", "ns", "us"] = "ps"
+    first_start: Duration | None = None
 
     def problems(self) -> Iterator[Problem]:
         if not self.flows and not self.file:
             yield "flows", self.flows, "at least one flow, or a file of them"
+        if self.start_unit != "ps" and not (self.file or "").lower().endswith(".cm"):
+            yield "start_unit", self.start_unit, 'no start_unit without a file ending in ".cm"'
+        if self.first_start is not None and not self.file:
+            yield "first_start", self.first_start, "no first_start without a file"
 
 
 class Incast(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="incast"):

@@ -24,7 +24,7 @@ from fabric.topology.distance import UNREACHABLE, edge_distances
 from fabric.topology.network import TIER_HOST, TIER_LEAF, TIER_SCALE_UP, Network
 from fabric.topology.patterns import did_you_mean
 
-__all__ = ["check_reachable", "network_from_records"]
+__all__ = ["check_reachable", "infer_tiers", "network_from_records"]
 
 HOST_NAMES = re.compile(r"(host|server|gpu|npu|nic|accelerator|h)[-_.]?\d*$", re.IGNORECASE)
 SWITCH_NAMES = re.compile(
@@ -85,7 +85,7 @@ def network_from_records(nodes: Sequence[Node], edges: Sequence[Edge], *, link: 
     network = Network(
         names=tuple(numbers),
         n_hosts=n_hosts,
-        tier=_tiers(ordered, columns, n_hosts),
+        tier=infer_tiers(ordered, columns, n_hosts),
         link_a=columns[:, 0],
         link_b=columns[:, 1],
         link_rate_bps=np.array([each.rate for each in links], dtype=np.int64),
@@ -171,7 +171,7 @@ def _link(edge: Edge, default: Link) -> Link:
         raise SpecError(where, error.value, error.allowed) from None
 
 
-def _tiers(nodes: Sequence[Node], ends: npt.NDArray[np.uint32], n_hosts: int) -> npt.NDArray[np.uint8]:
+def infer_tiers(nodes: Sequence[Node], ends: npt.NDArray[np.uint32], n_hosts: int) -> npt.NDArray[np.uint8]:
     """Tier of every node: its attribute `tier`, else 1 more than that of its lowest neighbour.
 
     Switches called "scaleup3" or "nvswitch3" are of the scale-up tier unless they say otherwise.

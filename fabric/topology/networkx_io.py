@@ -18,6 +18,7 @@ import msgspec
 from fabric.errors import SpecError
 from fabric.spec.link import Link
 from fabric.spec.topology import GraphFile
+from fabric.topology.foreign import foreign_network
 from fabric.topology.graph import Edge, Node, network_from_records
 from fabric.topology.network import Network
 
@@ -109,7 +110,7 @@ def from_networkx(graph: Any, *, link: Link | None = None) -> Network:
 
 
 def graph_file(spec: GraphFile, *, base_dir: str | Path | None = None) -> Network:
-    """Read the node-link JSON file of a `GraphFile`.
+    """Read the file of a `GraphFile`: node-link JSON, or a topology of another simulator.
 
     Parameters
     ----------
@@ -127,6 +128,9 @@ def graph_file(spec: GraphFile, *, base_dir: str | Path | None = None) -> Networ
         A file that cannot be read, is not node-link JSON, or holds a graph that `from_networkx` refuses.
     """
     path = Path(base_dir or ".") / spec.file
+    foreign = foreign_network(spec, path)
+    if foreign is not None:
+        return foreign
     try:
         data = msgspec.json.decode(path.read_bytes())
     except OSError as error:

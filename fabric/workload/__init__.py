@@ -8,5 +8,13 @@ arrays. Patterns stand one a file (`explicit`, `incast`, `permutation`, `uniform
 from fabric.workload.build import build_flows
 from fabric.workload.distributions import SizeDistribution, load_distribution, read_distribution
 from fabric.workload.flow_table import FlowTable
+from fabric.workload.foreign import group_class
 
-__all__ = ["FlowTable", "SizeDistribution", "build_flows", "load_distribution", "read_distribution"]
+__all__ = [
+    "FlowTable",
+    "SizeDistribution",
+    "build_flows",
+    "group_class",
+    "load_distribution",
+    "read_distribution",
+]

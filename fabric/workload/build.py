@@ -138,7 +138,7 @@ def _tables(
             start_ps=int(entry.start) + pattern.offset_ps + _jitter_ps(int(entry.jitter), flow, draws),
             names=pattern.names,
             label=label + pattern.suffix,
-            traffic_class=entry.traffic_class,
+            traffic_class=entry.traffic_class or pattern.traffic_class,
             transport=entry.transport,
             n_hosts=n_hosts,
             path=f"{path}.flows",

@@ -3,7 +3,8 @@
 The file has the header `source,destination,size,start`, optionally with `name` and `after`, in any
 order of columns. Hosts are names or numbers; sizes and starts are written as in scenarios ("4MB",
 "1.5us", or bytes and picoseconds); an empty start is 0; `after` holds names of flows separated by
-semicolons. Flows keep their order: those of the scenario first, then those of the file.
+semicolons. Flows keep their order: those of the scenario first, then those of the file. Files of other
+simulators are read by `fabric.workload.foreign`.
 """
 
 from __future__ import annotations
@@ -19,11 +20,14 @@ from fabric.topology.patterns import did_you_mean
 from fabric.units import Duration, QuantityError, Size
 from fabric.workload.csv_rows import read_rows
 from fabric.workload.draws import EntryDraws
+from fabric.workload.foreign import foreign_flows, moved_starts
 from fabric.workload.pattern_flows import PatternFlows, Wait
 
 __all__ = ["explicit_flows"]
 
 AFTER_SEPARATOR = ";"
+LONGEST_INTEGER = 18
+"""Digits of a bare number below which it needs no check against the largest quantity."""
 _Row = tuple[str, "str | int", "str | int", int, int, str, tuple[str, ...]]
 """Place, source, destination, size, start, name, after."""
 
@@ -44,7 +48,7 @@ def explicit_flows(spec: Flows, *, network: Network, draws: EntryDraws, path: st
     Returns
     -------
     list of PatternFlows
-        One element.
+        One element, or (from another simulator's file) one for each priority group.
 
     Raises
     ------
@@ -53,8 +57,16 @@ def explicit_flows(spec: Flows, *, network: Network, draws: EntryDraws, path: st
     """
     del draws
     rows = [*_rows_of_spec(spec.flows, path)]
-    if spec.file:
+    foreign = foreign_flows(spec, network=network) if spec.file else []
+    if spec.file and not foreign:
         rows.extend(_rows_of_file(spec.file, path=f"{path}.file"))
+    if foreign and not rows:
+        return foreign
+    starts = np.array([row[4] for row in rows], dtype=np.int64)
+    if spec.first_start is not None and not foreign:
+        own = len(spec.flows)
+        waiting = np.array([bool(row[6]) for row in rows[own:]], dtype=np.bool_)
+        starts[own:] = moved_starts(starts[own:], waiting=waiting, first_ps=int(spec.first_start))
     ends = [_ends(network, row) for row in rows]
     names = tuple(row[5] for row in rows)
     return [
@@ -62,10 +74,11 @@ def explicit_flows(spec: Flows, *, network: Network, draws: EntryDraws, path: st
             source=np.array([source for source, _ in ends], dtype=np.int64),
             destination=np.array([destination for _, destination in ends], dtype=np.int64),
             size_bytes=np.array([row[3] for row in rows], dtype=np.int64),
-            offset_ps=np.array([row[4] for row in rows], dtype=np.int64),
+            offset_ps=starts,
             names=names if any(names) else None,
             waits=tuple(Wait(flow, row[6], f"{row[0]}") for flow, row in enumerate(rows) if row[6]),
-        )
+        ),
+        *foreign,
     ]
 
 
@@ -88,6 +101,8 @@ def _rows_of_file(file: str, *, path: str) -> Iterator[_Row]:
 
 
 def _quantity(kind: type[Size] | type[Duration], text: str, place: str) -> int:
+    if text.isascii() and text.isdigit() and len(text) < LONGEST_INTEGER:
+        return int(text)
     try:
         return int(kind(text))
     except QuantityError as error:

@@ -56,6 +56,8 @@ class PatternFlows:
         Names of the flows.
     waits : tuple of Wait
         Flows that start after others.
+    traffic_class : str, optional
+        Of these flows, unless their entry has one.
     """
 
     source: npt.NDArray[np.int64]
@@ -65,6 +67,7 @@ class PatternFlows:
     suffix: str = ""
     names: tuple[str, ...] | None = None
     waits: tuple[Wait, ...] = ()
+    traffic_class: str | None = None
 
 
 def check_two_hosts(n_hosts: int, *, path: str) -> None:

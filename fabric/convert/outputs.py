@@ -1,0 +1,91 @@
+"""`fabric convert`: what is written follows from the name of the output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from fabric.convert.exports import export_flows, export_topology
+from fabric.convert.hpcc_results import fct_text, pfc_text
+from fabric.convert.imported import Imported, StartUnit, import_files
+from fabric.convert.scenario_files import save_scenario
+from fabric.errors import SpecError
+from fabric.formats import Remark, recognise
+from fabric.io.files import write_whole
+from fabric.result import Result
+from fabric.scenario import load_scenario
+from fabric.topology import build_network
+from fabric.units import Duration
+from fabric.workload import build_flows
+
+__all__ = ["OUTPUTS", "convert"]
+
+OUTPUTS = {
+    "*.toml": "scenario, network and flows",
+    "topology*.txt": "network, for HPCC",
+    "flow*.txt": "flows, for HPCC",
+    "*.cm": "flows, for htsim",
+    "fct*.txt": "completion times of a result",
+    "pfc*.txt": "pauses of a result",
+}
+"""What an output of each name holds."""
+
+
+def convert(
+    sources: Sequence[str],
+    out: str,
+    *,
+    start_unit: StartUnit = "ps",
+    first_start: Duration | str | None = None,
+) -> tuple[tuple[Path, ...], tuple[Remark, ...]]:
+    """Read sources and write what the name of the output asks for, whole or not at all.
+
+    Parameters
+    ----------
+    sources : sequence of str
+        A scenario, files of another simulator, or the directory of a result.
+    out : str
+        A name as in `OUTPUTS`.
+    start_unit, first_start
+        As for `import_files`.
+
+    Returns
+    -------
+    tuple of Path
+        What was written.
+    tuple of Remark
+        What was left out of the sources.
+
+    Raises
+    ------
+    SpecError, FabricError
+        If the sources or the name are not right; nothing is written then.
+    """
+    target = Path(out)
+    kind = next((pattern for pattern in OUTPUTS if target.match(pattern)), None)
+    of_result = kind in ("fct*.txt", "pfc*.txt")
+    if kind is None or of_result != (len(sources) == 1 and Path(sources[0]).is_dir()):
+        names = [name for name in OUTPUTS if name.startswith(("fct", "pfc")) == Path(sources[0]).is_dir()]
+        raise SpecError("--out", out, f"a name such as {', '.join(names)}")
+    if of_result:
+        result = Result.load(sources[0])
+        text = fct_text(result) if kind == "fct*.txt" else pfc_text(result)
+        write_whole(target, text.encode())
+        return (target,), ()
+    imported = _loaded(sources, start_unit, first_start)
+    if kind == "*.toml":
+        return save_scenario(imported, target), imported.ignored
+    if kind == "topology*.txt":
+        text = export_topology(imported.network)
+    else:
+        flows = build_flows(imported.scenario, imported.network)
+        text = export_flows(flows, network=imported.network, form="htsim" if kind == "*.cm" else "hpcc")
+    write_whole(target, text.encode())
+    return (target,), imported.ignored
+
+
+def _loaded(sources: Sequence[str], start_unit: StartUnit, first_start: Duration | str | None) -> Imported:
+    if len(sources) == 1 and recognise(sources[0]) is None:
+        scenario = load_scenario(sources[0])
+        return Imported(scenario=scenario, network=build_network(scenario.topology), ignored=())
+    return import_files(*sources, start_unit=start_unit, first_start=first_start)

@@ -1,0 +1,54 @@
+"""What kind of file this is: by its name where that decides, else by how it begins."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from fabric.formats.words import read_text
+
+__all__ = ["FORMATS", "recognise"]
+
+FORMATS = {
+    "hpcc_topology": "topology of HPCC, SimAI or ASTRA-sim's ns-3 backend (topology.txt)",
+    "hpcc_flows": "flows of the HPCC simulator (flow.txt)",
+    "hpcc_config": "configuration of the HPCC simulator (config.txt)",
+    "htsim_topology": "fat tree of htsim (.topo)",
+    "htsim_matrix": "connection matrix of htsim (.cm)",
+}
+"""What each format is, by its name."""
+
+_BY_SUFFIX = {".topo": "htsim_topology", ".cm": "htsim_matrix"}
+_OTHERS = frozenset({".toml", ".json", ".csv"})
+_SETTING = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+$")
+
+
+def recognise(file: str | Path) -> str | None:
+    """Return the format of a file, a key of `FORMATS`; None if it is none of them.
+
+    Raises
+    ------
+    SpecError
+        If the file cannot be read.
+    """
+    suffix = Path(file).suffix.lower()
+    if suffix in _BY_SUFFIX:
+        return _BY_SUFFIX[suffix]
+    if suffix in _OTHERS:
+        return None
+    return _by_content(read_text(file))
+
+
+def _by_content(text: str) -> str | None:
+    lines = (line.split("#", 1)[0].split() for line in text.splitlines())
+    words = next((words for words in lines if words), [])
+    numbers = sum(word.isdigit() for word in words)
+    if not words:
+        return None
+    if numbers == len(words) == 1:
+        return "hpcc_flows"
+    if (numbers == len(words) == 3) or (len(words) == 6 and numbers >= 5):
+        return "hpcc_topology"
+    if words[0].lower() in ("nodes", "tiers", "podsize"):
+        return "htsim_matrix" if re.search(r"(?im)^\s*connections\b", text) else "htsim_topology"
+    return "hpcc_config" if _SETTING.match(words[0]) else None
