@@ -620,7 +620,7 @@ class TestSimulation:
         handler = signal.getsignal(signal.SIGINT)
         assert simulation.run() == "INTERRUPTED"
         assert signal.getsignal(signal.SIGINT) is handler
-        assert len(chunks) == 2
+        assert [bounds["until_ps"] for bounds in chunks[2:]] == [simulation.now], "its window is finished"
         partial = simulation.result()
         assert partial.status == "INTERRUPTED"
         assert 0 < partial.counters["hops"] < incast.counters["hops"]
