@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Any
 
@@ -129,3 +130,18 @@ class TestProvenance:
         result.save(tmp_path / "one")
         result.save(tmp_path / "one")
         assert Result.load(tmp_path / "one").fingerprint == result.fingerprint
+
+
+class TestReadme:
+    def test_its_python_examples_run(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("MPLBACKEND", "Agg")
+        text = (Path(__file__).resolve().parent.parent / "README.md").read_text(encoding="utf-8")
+        names: dict[str, Any] = {}
+        examples = re.findall(r"^```python\n(.*?)^```", text, flags=re.MULTILINE | re.DOTALL)
+        assert len(examples) == 3
+        for example in examples:
+            exec(example, names)
+        assert Result.load("results/ring").status == "FINISHED"
+        assert Result.load("results/flows").flows["size_bytes"].tolist() == [10**6, 10**6, 4096]
+        assert Path("queues.png").exists()
