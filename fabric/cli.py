@@ -13,7 +13,7 @@ configuration.
 
 Exit codes: 0 done; 2 something was described wrongly, or a file cannot be read or written, said in one
 line on standard error; 130 interrupted, after saving what was recorded. Output is written whole or
-not at all.
+not at all, and a result is saved before its picture is drawn.
 """
 
 from __future__ import annotations
@@ -189,7 +189,9 @@ def _add_topo(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    from fabric.interrupt import InterruptRequest
     from fabric.io.directory import check_target
+    from fabric.result.text import time_text
     from fabric.simulate import Simulation
 
     overrides = list(options.set)
@@ -200,24 +202,47 @@ def _run(options: argparse.Namespace) -> int:
     scenario, left_out = _load_any(
         options.sources, overrides, start_unit=options.start_unit, first_start=options.first_start
     )
-    target = Path(options.out or Path("results", _name_of(scenario, options.sources[0])))
+    target = _out(options) or Path("results", _name_of(scenario, options.sources[0]))
     check_target(target)
     simulation = Simulation(scenario, engine=options.engine)
-    status = simulation.run(progress=False if options.quiet else None)
-    if status == "INTERRUPTED":
-        print(f"fabric: interrupted at {simulation.now}, saving what was recorded", file=sys.stderr)
-    result = simulation.result()
-    pictures: dict[str, bytes] = {}
-    notes: list[str] = []
-    if not options.no_plot:
-        pictures, notes = _pictures(result)
-    result.save(target, pictures=pictures)
+    with InterruptRequest(patient=True) as interrupt:
+        status = simulation.run(progress=False if options.quiet else None)
+        if status == "INTERRUPTED":
+            when = time_text(simulation.now)
+            print(f"fabric: interrupted at {when}, saving what was recorded", file=sys.stderr)
+        result = simulation.result()
+        result.save(target)
+    notes = [f"result      {target}"]
     if not options.quiet:
-        print(result.summary)
-        notes += [f"left out    {remark}" for remark in left_out]
-        written = [f"result      {target}", *(f"picture     {target / name}" for name in pictures)]
-        print("", *(f"  {line}" for line in (*written, *notes)), sep="\n")
-    return INTERRUPTED if status == "INTERRUPTED" else DONE
+        print(result.summary, flush=True)
+    wants_picture = not options.no_plot and not interrupt.requested
+    interrupted = status == "INTERRUPTED" or interrupt.requested
+    try:
+        notes += _add_picture(result, target) if wants_picture else []
+    except KeyboardInterrupt:
+        interrupted = True
+        notes.append("no picture: interrupted")
+    notes += [f"left out    {remark}" for remark in left_out]
+    if not options.quiet:
+        print("", *(f"  {line}" for line in notes), sep="\n")
+    return INTERRUPTED if interrupted else DONE
+
+
+def _add_picture(result: Result, target: Path) -> list[str]:
+    """Draw the picture of a run into its saved result; return what to say of it."""
+    from fabric.io.files import write_whole
+
+    pictures, notes = _pictures(result)
+    for name, content in pictures.items():
+        write_whole(target / name, content)
+    return [*(f"picture     {target / name}" for name in pictures), *notes]
+
+
+def _out(options: argparse.Namespace) -> Path | None:
+    """Return what `--out` names; None if it is not given."""
+    if options.out == "":
+        raise SpecError("--out", "", "the name of a file or directory")
+    return Path(options.out) if options.out is not None else None
 
 
 def _load(path: str, overrides: Sequence[str]) -> Scenario:
@@ -283,7 +308,7 @@ def _plot(options: argparse.Namespace) -> int:
 
     if options.ports is not None and options.kind != "queues":
         raise FabricError(f"--ports chooses queues and does not go with --kind {options.kind}")
-    target = Path(options.out or Path(options.directory, f"{options.kind}.png"))
+    target = _out(options) or Path(options.directory, f"{options.kind}.png")
     image_format = _image_format(target)
     axes = _draw(Result.load(options.directory), options.kind, options.ports)
     write_whole(target, to_image(axes, format=image_format))
@@ -304,7 +329,7 @@ def _topo(options: argparse.Namespace) -> int:
     from fabric.topology import build_network
 
     name, spec = _topology_of(options.scenario, options.set)
-    target = Path(options.out or Path("results", f"{name}-topology.png"))
+    target = _out(options) or Path("results", f"{name}-topology.png")
     image_format = _image_format(target)
     network = build_network(spec)
     write_whole(target, to_image(topology(network), format=image_format))
@@ -330,7 +355,7 @@ def _topology_of(path: str, overrides: Sequence[str]) -> tuple[str, Any]:
 
 
 def _network_lines(network: Any) -> list[str]:
-    from fabric.result.text import align, count_text, rate_text
+    from fabric.result.text import align, count_text, counted, rate_text
     from fabric.topology import describe
 
     facts = describe(network)
@@ -340,7 +365,7 @@ def _network_lines(network: Any) -> list[str]:
     if ratios:
         low, high = f"{ratios[0]:g}:1", f"{ratios[-1]:g}:1"
         rows.append(["oversubscription", low if low == high else f"{low} to {high}"])
-    rows.append(["diameter", f"{facts.diameter_links} links"])
+    rows.append(["diameter", counted(facts.diameter_links, "link")])
     if facts.bisection_bps is not None:
         rows.append(["bisection bandwidth", rate_text(facts.bisection_bps)])
     return align(rows)
@@ -349,6 +374,7 @@ def _network_lines(network: Any) -> list[str]:
 def _convert(options: argparse.Namespace) -> int:
     from fabric.convert.outputs import convert
 
+    _out(options)
     written, left_out = convert(
         options.sources, options.out, start_unit=options.start_unit, first_start=options.first_start
     )

@@ -1,8 +1,9 @@
 """Ctrl-C as a request: a run stops at the end of its chunk and keeps what it has recorded.
 
 An engine must not be torn in the middle of an event, so for the length of a run SIGINT only sets a
-flag. A second Ctrl-C raises KeyboardInterrupt at once, for whoever does not want to wait. Only the
-main thread can handle signals; in others the flag stays unset.
+flag. A second Ctrl-C raises KeyboardInterrupt at once, for whoever does not want to wait, unless what is
+going on is short and must not be lost, such as saving. Only the main thread can handle signals; in others
+the flag stays unset.
 """
 
 from __future__ import annotations
@@ -16,10 +17,17 @@ __all__ = ["InterruptRequest"]
 
 
 class InterruptRequest:
-    """A context manager in which the first SIGINT is kept in `requested` instead of raised."""
+    """A context manager in which the first SIGINT is kept in `requested` instead of raised.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    patient : bool
+        Keep all further ones too.
+    """
+
+    def __init__(self, *, patient: bool = False) -> None:
         self.requested = False
+        self._patient = patient
         self._before: Any = None
         self._installed = False
 
@@ -37,6 +45,6 @@ class InterruptRequest:
             self._installed = False
 
     def _take(self, number: int, frame: FrameType | None) -> None:
-        if self.requested:
+        if self.requested and not self._patient:
             raise KeyboardInterrupt
         self.requested = True

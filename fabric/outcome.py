@@ -7,6 +7,7 @@ itself.
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -14,7 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fabric.analysis.ideal import PathTimes, ideal_delivery_ps, serialisation_ps
-from fabric.lowered import DropReason, Lowered
+from fabric.errors import SimulationError
+from fabric.lowered import ROW, DropReason, Lowered
 from fabric.result import Category, Labels, Provenance, Result, Table
 from fabric.result.collect import flow_table, node_table, port_class_table, port_table
 from fabric.result.series import STREAM_OF, series_table
@@ -23,6 +25,7 @@ from fabric.spec import Scenario
 from fabric.topology import Network
 from fabric.topology.describe import tier_name
 from fabric.workload import FlowTable
+from fabric.workload.flow_table import numbered_names
 
 __all__ = ["Built", "Engine", "build_result", "ideal_times", "labels_of", "recorded_tables"]
 
@@ -88,12 +91,21 @@ def build_result(
         "classes": port_class_table(columns, lowered=lowered, labels=labels, duration_ps=duration_ps),
         "nodes": node_table(columns, lowered=lowered, labels=labels),
     }
+    lost = set()
     for name, stream in STREAM_OF.items():
-        tables[name] = series_table(name, engine.rows(stream), lowered=lowered, labels=labels)
+        try:
+            rows = engine.rows(stream)
+        except (SimulationError, MemoryError):
+            rows = np.zeros(0, dtype=ROW)
+            lost.add(name)
+        tables[name] = series_table(name, rows, lowered=lowered, labels=labels)
+    if lost & recorded:
+        names = ", ".join(sorted(lost & recorded))
+        warnings.warn(f"memory has run out: what was recorded of {names} is lost", stacklevel=3)
     return Result(
         status=status,
         tables=tables,
-        recorded=recorded,
+        recorded=recorded - lost,
         counters=counters,
         drops_by_reason=dict(zip(DropReason.NAMES, columns["drops_by_reason"].tolist(), strict=False)),
         duration_ps=duration_ps,
@@ -115,20 +127,10 @@ def labels_of(built: Built) -> Labels:
         ports=np.array([network.port_name(port) for port in ports], dtype=np.str_),
         links=np.array([network.port_arrow(port) for port in ports], dtype=np.str_),
         classes=np.array([one.name for one in built.scenario.switch.classes], dtype=np.str_),
-        flows=np.array(_flow_names(flows), dtype=np.str_),
+        flows=np.array(numbered_names(flows), dtype=np.str_),
         patterns=Category(flows.pattern, np.array(flows.patterns, dtype=np.str_)),
         flow_bytes=flows.size_bytes,
     )
-
-
-def _flow_names(flows: FlowTable) -> list[str]:
-    counts = [0] * len(flows.patterns)
-    names = []
-    for flow, pattern in enumerate(flows.pattern.tolist()):
-        own = flows.names[flow] if flows.names is not None else ""
-        names.append(own or f"{flows.patterns[pattern]}#{counts[pattern]}")
-        counts[pattern] += 1
-    return names
 
 
 def recorded_tables(lowered: Lowered) -> frozenset[str]:

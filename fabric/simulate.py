@@ -3,56 +3,66 @@
 A run is a pure function of the scenario and its seed. Cutting it into chunks, stopping it and going
 on, watching its progress and choosing the engine do not change what happens; overriding `seed` or
 `until` changes the scenario, and the result's provenance says so. Chunks are kept short enough that
-Ctrl-C is answered within a tenth of a second.
+Ctrl-C is answered within a tenth of a second. The native engine works in windows of simulated time, node
+after node; a result is taken between two windows, so that it holds the same instant everywhere, unless
+the rest of a window takes longer than a person may wait.
 """
 
 from __future__ import annotations
 
 import os
 import time
+from pathlib import Path
 from typing import Any, Literal
 
 import msgspec
 
-from fabric.errors import SpecError
+from fabric.errors import SimulationError, SpecError
+from fabric.given import as_flows, as_network, described, files_of
 from fabric.interrupt import InterruptRequest
 from fabric.lower import lower
 from fabric.outcome import Built, Engine, build_result
 from fabric.progress import Progress
 from fabric.result import Provenance, Result
-from fabric.scenario import dump_scenario
+from fabric.result.text import time_text
+from fabric.scenario import dump_scenario, load_scenario
 from fabric.spec import DISTRIBUTIONS, Scenario, Spec
-from fabric.topology import build_network
+from fabric.topology import Network, build_network
 from fabric.units import Duration, QuantityError
-from fabric.workload import build_flows
+from fabric.workload import FlowTable, build_flows
 
 __all__ = ["ENGINES", "EngineName", "Simulation", "run"]
 
 EngineName = Literal["native", "reference"]
 ENGINES: tuple[EngineName, ...] = ("native", "reference")
 
-FIRST_CHUNK_HOPS = {"native": 200_000, "reference": 1_000}
+FIRST_CHUNK_HOPS = {"native": 20_000, "reference": 1_000}
 """Hops of the first chunk; later ones follow the engine's speed."""
 
 SHORTEST_CHUNK_HOPS, LONGEST_CHUNK_HOPS = 200, 400_000
 CHUNK_S = 0.02
 """Time that a chunk should take: a fifth of what a person may wait for an answer to Ctrl-C."""
 
+WINDOW_S = 0.05
+"""Time that the rest of a window may take before a result is taken in its midst."""
+
 
 def run(
-    scenario: Scenario,
+    scenario: Scenario | str | Path,
     *,
     engine: EngineName = "native",
     until: Duration | str | int | None = None,
     progress: bool | None = None,
     seed: int | None = None,
+    network: Any = None,
+    flows: FlowTable | None = None,
 ) -> Result:
     """Run a scenario to its end and return what happened.
 
     Parameters
     ----------
-    scenario : Scenario
-        What to run.
+    scenario : Scenario or path
+        What to run, or the name of its file.
     engine : "native" or "reference"
         The compiled engine, or the readable one; results are the same.
     until : Duration or str or int
@@ -61,6 +71,12 @@ def run(
         Show a progress bar on standard error; by default if that is a terminal.
     seed : int
         Instead of `run.seed`.
+    network : Network or networkx.Graph
+        Instead of what `topology` describes, which is not looked at (a graph's edges take what they
+        leave out from the `link` of a `GraphFile`). The result has it as a file, and its scenario
+        names that.
+    flows : FlowTable
+        Instead of what `traffic` describes, which is not looked at; kept like `network`.
 
     Returns
     -------
@@ -83,7 +99,7 @@ def run(
     >>> result.status, len(result.flows)
     ('FINISHED', 3)
     """
-    simulation = Simulation(scenario, engine=engine, until=until, seed=seed)
+    simulation = Simulation(scenario, engine=engine, until=until, seed=seed, network=network, flows=flows)
     simulation.run(progress=progress)
     return simulation.result()
 
@@ -93,14 +109,16 @@ class Simulation:
 
     Parameters
     ----------
-    scenario : Scenario
-        What to run.
+    scenario : Scenario or path
+        What to run, or the name of its file.
     engine : "native" or "reference"
         Which engine.
     until : Duration or str or int
         End of the whole run, instead of `run.until`.
     seed : int
         Instead of `run.seed`.
+    network, flows : optional
+        As for :func:`run`.
 
     Raises
     ------
@@ -127,19 +145,31 @@ class Simulation:
 
     def __init__(
         self,
-        scenario: Scenario,
+        scenario: Scenario | str | Path,
         *,
         engine: EngineName = "native",
         until: Duration | str | int | None = None,
         seed: int | None = None,
+        network: Any = None,
+        flows: FlowTable | None = None,
     ) -> None:
-        self.scenario = _overridden(scenario, until=until, seed=seed)
-        self._built = _build(self.scenario)
+        self.scenario = _overridden(_loaded(scenario), until=until, seed=seed)
+        self._given = network is not None, flows is not None
+        self._built = _build(self.scenario, network=network, flows=flows)
         self._engine_name: EngineName = engine
+        self._failed = False
         self._engine = _start(engine, self._built)
         self._status = "BUDGET"
         self._wall_s = 0.0
         self._chunk_hops = FIRST_CHUNK_HOPS[engine]
+
+    def __repr__(self) -> str:
+        name = f"{self.scenario.name}: " if self.scenario.name else ""
+        lowered = self._built.lowered
+        return (
+            f"<Simulation {name}{lowered.n_hosts:,} hosts, {lowered.n_flows:,} flows, "
+            f"{self._engine_name} engine, {self._status} at {time_text(self._engine.now_ps)}>"
+        )
 
     @property
     def now(self) -> Duration:
@@ -178,12 +208,24 @@ class Simulation:
                     watch.look()
                     if interrupt.requested and self._status == "BUDGET":
                         self._status = "INTERRUPTED"
+                        self._finish_window()
+        except SimulationError:
+            self._failed = True
+            raise
         finally:
             self._wall_s += time.perf_counter() - began_s
         return self._status
 
     def step(self, *, hops: int = 1) -> str:
-        """Go on by at most a number of frame arrivals.
+        """Go on by about a number of frame arrivals.
+
+        Parameters
+        ----------
+        hops : int
+            The reference engine stops right after that many arrivals. The native engine stops once it has
+            handled at least as many, in the midst of a window of simulated time if need be: some nodes are
+            then ahead of others by less than the smallest link delay. :meth:`result` first finishes such a
+            window, and going on gives what an uncut run gives.
 
         Returns
         -------
@@ -193,15 +235,29 @@ class Simulation:
         if hops < 1:
             raise SpecError("hops", hops, "a whole number from 1")
         began_s = time.perf_counter()
-        self._status = self._engine.run(until_ps=self._built.lowered.until_ps, max_hops=hops)
-        self._wall_s += time.perf_counter() - began_s
+        try:
+            self._status = self._engine.run(until_ps=self._built.lowered.until_ps, max_hops=hops)
+        except SimulationError:
+            self._failed = True
+            raise
+        finally:
+            self._wall_s += time.perf_counter() - began_s
         return self._status
 
     def result(self) -> Result:
-        """Return what has happened so far."""
-        scenario = self.scenario
+        """Return what has happened so far.
+
+        After a run that memory ran out for, totals are there as far as they came; series that cannot be
+        had any more are left out with a warning.
+        """
+        if self._status == "BUDGET" and not self._failed:
+            self._finish_window()
+        scenario, built = self.scenario, self._built
+        network_given, flows_given = self._given
+        network, flows = built.network if network_given else None, built.flows if flows_given else None
         provenance = Provenance.here(
-            scenario=dump_scenario(_with_absolute_files(scenario)),
+            scenario=dump_scenario(described(_with_absolute_files(scenario), network=network, flows=flows)),
+            files=files_of(built.network, with_network=network_given, flows=flows),
             name=scenario.name,
             question=scenario.question,
             expect=scenario.expect,
@@ -215,6 +271,15 @@ class Simulation:
             wall_s=self._wall_s,
             provenance=provenance,
         )
+
+    def _finish_window(self) -> None:
+        """Finish the window that the engine stands in, if it does and that is quick; go no further."""
+        began_s = time.perf_counter()
+        now_ps, status = int(self._engine.now_ps), "BUDGET"
+        while status == "BUDGET" and time.perf_counter() - began_s < WINDOW_S:
+            status = self._engine.run(until_ps=now_ps, max_hops=self._chunk_hops)
+        if status in ("FINISHED", "STALLED"):
+            self._status = status
 
     def _run_chunk(self, until_ps: int) -> None:
         """Let the engine work for about `CHUNK_S`, and fit the next chunk to its speed."""
@@ -261,11 +326,24 @@ def _with_absolute_files(scenario: Scenario) -> Scenario:
     return msgspec.structs.replace(scenario, topology=located(scenario.topology), traffic=traffic)
 
 
-def _build(scenario: Scenario) -> Built:
-    network = build_network(scenario.topology)
-    flows = build_flows(scenario, network)
-    lowered = lower(scenario, network=network, flows=flows)
-    return Built(scenario=scenario, network=network, flows=flows, lowered=lowered)
+def _loaded(scenario: Any) -> Scenario:
+    if isinstance(scenario, Scenario):
+        return scenario
+    if isinstance(scenario, (str, Path)):
+        return load_scenario(scenario)
+    raise SpecError("scenario", scenario, "a Scenario, or the name of a scenario file")
+
+
+def _build(scenario: Scenario, *, network: Any, flows: FlowTable | None) -> Built:
+    used = _network_of(scenario, given=network)
+    table = build_flows(scenario, used) if flows is None else as_flows(flows, network=used)
+    described(scenario, network=None, flows=None if flows is None else table)
+    lowered = lower(scenario, network=used, flows=table)
+    return Built(scenario=scenario, network=used, flows=table, lowered=lowered)
+
+
+def _network_of(scenario: Scenario, *, given: Any) -> Network:
+    return build_network(scenario.topology) if given is None else as_network(given, scenario=scenario)
 
 
 def _start(name: EngineName, built: Built) -> Engine:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import warnings
 from collections.abc import Callable, Iterator
 from itertools import combinations
 from typing import Any
@@ -25,6 +26,7 @@ from fabric.plot.queues import matching_links
 from fabric.plot.steps import covered, envelope
 from fabric.plot.style import COLOURS, spaced, spread
 from fabric.result import Category, Result, Table
+from fabric.result.text import size_text
 from fabric.simulate import run
 from fabric.spec import (
     Clos3,
@@ -136,7 +138,38 @@ class TestEveryPicture:
         assert plt.get_fignums() == []
 
 
+class TestWords:
+    def test_one_is_one(self) -> None:
+        assert heading(plot.topology(build_network(SingleSwitch(hosts=2)))) == "2 hosts, 1 switch, 2 cables"
+
+    def test_a_rate_that_does_not_change_is_no_range(self) -> None:
+        scenario = CONGESTED.replace(
+            traffic=(Permutation(size="8KB", count=1),), record=Record(rates=("permutation",))
+        )
+        title = heading(plot.rates(run(scenario, engine="reference")))
+        assert title == "8 flows send at 400 Gbit/s"
+
+    def test_letters_that_the_font_lacks_are_no_warning(self, congested: Result) -> None:
+        origin = dataclasses.replace(congested.provenance, name="渋滞", question="どこ?")
+        result = dataclasses.replace(congested, provenance=origin)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            assert plot.to_image(plot.queues(result)).startswith(b"\x89PNG")
+
+
 class TestQueues:
+    def test_samples_do_not_hide_the_peak(self) -> None:
+        sampled = Record(queues=QueueRecord(interval="2us"))
+        result = run(CONGESTED.replace(record=sampled), engine="reference")
+        fullest = result.summary["fullest_queues"][0]
+        exact, link = fullest["queue_peak_bytes"], fullest["link"]
+        assert exact > result.queue["queue_bytes"].max()
+        ax = plot.queues(result)
+        shown = spaced(size_text(exact))
+        assert heading(ax) == f"The queue of {link.replace('->', '→')} reaches {shown}"
+        assert f"peak {shown}" in everything(ax)
+        assert "peaks are exact" in everything(ax)
+
     def test_the_title_names_the_fullest_queue(self, congested: Result) -> None:
         fullest = congested.ports.sort("queue_peak_bytes", descending=True)
         ax = plot.queues(congested)

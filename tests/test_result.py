@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from fabric.errors import FabricError, SpecError
+from fabric.errors import FabricError, SimulationError, SpecError
 from fabric.interrupt import InterruptRequest
 from fabric.io import directory as directory_io
 from fabric.io.optional import MissingDependencyError
@@ -25,7 +25,7 @@ from fabric.outcome import Built, build_result, ideal_times
 from fabric.result import Category, Provenance, Result, Table
 from fabric.result.text import by_unit, count_text, percent_text, time_text
 from fabric.scenario import load_scenario
-from fabric.simulate import Simulation, run
+from fabric.simulate import ENGINES, EngineName, Simulation, run
 from fabric.spec import (
     Flow,
     Flows,
@@ -117,6 +117,16 @@ class TestTable:
         assert ties.sort("a", descending=True)["b"].tolist() == [7, 8, 9]
         large = Table({"a": np.array([2**62, 2**62 + 1])})
         assert large.sort("a", descending=True)["a"].tolist() == [2**62 + 1, 2**62]
+
+    def test_a_number_chooses_a_row(self) -> None:
+        table = flow_table()
+        assert table[0] == next(iter(table))
+        assert table[-1]["name"] == table[np.int64(2)]["name"] == "c"
+        assert table[[2, 0]]["name"].tolist() == ["c", "a"]
+        with pytest.raises(IndexError, match="'flows' has no row 3; it has 3 rows"):
+            table[3]
+        with pytest.raises(TypeError, match=r"cannot be indexed by 1\.5; expected a column's name, a row"):
+            table[1.5]  # type: ignore[call-overload]
 
     def test_rows_as_dictionaries(self) -> None:
         assert next(iter(flow_table())) == {
@@ -350,6 +360,16 @@ class TestDefinitions:
         expected = {"queue", "throughput", "rates", "pauses", "marks", "drops"}
         assert incast.recorded == expected
         assert len(incast.packets) == 0
+
+
+class TestBoundedRuns:
+    @pytest.mark.parametrize("engine", ENGINES)
+    def test_no_link_is_busy_for_longer_than_the_run(self, engine: EngineName) -> None:
+        scenario = Scenario(topology=SingleSwitch(hosts=3), traffic=(Incast(senders=2, size="100KB"),))
+        result = run(scenario, engine=engine, until="100ns")
+        sends = result.ports["tx_bytes"] > 0
+        assert result.ports["tx_bytes"].max() * 8 * 10 / 4 > result.duration_ps, "more than fits"
+        assert result.ports["utilisation"][sends].tolist() == [1.0] * 2
 
 
 class TestIdealTimes:
@@ -620,7 +640,7 @@ class TestSimulation:
         handler = signal.getsignal(signal.SIGINT)
         assert simulation.run() == "INTERRUPTED"
         assert signal.getsignal(signal.SIGINT) is handler
-        assert len(chunks) == 2
+        assert [bounds["until_ps"] for bounds in chunks[2:]] == [simulation.now], "its window is finished"
         partial = simulation.result()
         assert partial.status == "INTERRUPTED"
         assert 0 < partial.counters["hops"] < incast.counters["hops"]
@@ -636,6 +656,43 @@ class TestSimulation:
         simulation._chunk_hops = 10_000
         simulation._run_chunk(until_ps=1)
         assert simulation._chunk_hops == pytest.approx(2_000, abs=1)
+
+    def test_a_file_is_loaded(self, incast: Result, tmp_path: Path) -> None:
+        incast.save(tmp_path / "run")
+        file = tmp_path / "run" / "scenario.toml"
+        for name in (file, str(file)):
+            assert run(name, engine="reference").fingerprint == incast.fingerprint
+
+    @pytest.mark.parametrize("scenario", [None, 3, {"topology": {}}])
+    def test_what_is_no_scenario_is_said(self, scenario: Any) -> None:
+        with pytest.raises(SpecError, match=r"scenario: .* expected a Scenario, or the name of a"):
+            run(scenario)
+
+    def test_a_simulation_shows_where_it_stands(self) -> None:
+        simulation = Simulation(INCAST, engine="reference")
+        simulation.run(until="5us")
+        assert repr(simulation) == "<Simulation incast: 6 hosts, 4 flows, reference engine, UNTIL at 5us>"
+
+    def test_totals_survive_that_memory_runs_out(
+        self, incast: Result, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        simulation = Simulation(INCAST, engine="reference")
+        simulation.step(hops=300)
+
+        def fail(*arguments: Any, **options: Any) -> Any:
+            raise SimulationError("memory has run out")
+
+        for name in ("run", "rows"):
+            monkeypatch.setattr(simulation._engine, name, fail)
+        with pytest.raises(SimulationError, match="memory has run out"):
+            simulation.run()
+        with pytest.warns(UserWarning, match="memory has run out: what was recorded of drops, .* is lost"):
+            result = simulation.result()
+        assert result.counters["hops"] == 300
+        assert result.flows["sent"].sum() > 0
+        assert len(result.queue) == 0
+        assert result.recorded == frozenset()
+        assert "the run was left at" in str(result)
 
     def test_progress_is_shown_when_asked_for(self, capfd: pytest.CaptureFixture[str]) -> None:
         simulation = Simulation(INCAST, engine="reference")

@@ -489,6 +489,12 @@ def test_every_field_is_documented(cls):
     assert [name for name, text in field_help(cls).items() if not text] == []
 
 
+def test_one_flow_of_an_entry_is_documented_as_results_name_it():
+    described = json_schema()["$defs"]["Record"]["properties"]["rates"]["description"]
+    assert '"incast#3"' in described
+    assert "incast[" not in described
+
+
 @pytest.mark.parametrize("cls", ALL_SPECS)
 def test_annotations_are_of_known_forms(cls):
     for annotation in field_types(cls).values():

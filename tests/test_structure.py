@@ -19,23 +19,43 @@ ENGINE = sorted((ROOT / "fabric" / "engine").glob("*.pxd"))
 CYTHON = [*ENGINE, ROOT / "fabric" / "_core.pyx"]
 
 LAYERS: dict[str, set[str]] = {
+    "units": set(),
     "errors": set(),
-    "units": {"errors"},
-    "lowered": set(),
+    "version": set(),
     "keyed_hash": set(),
-    "formats": {"errors", "units"},
+    "lowered": set(),
+    "interrupt": set(),
+    "analysis": set(),
     "spec": {"errors", "units"},
+    "formats": {"errors", "units"},
     "topology": {"errors", "formats", "spec", "units"},
     "routing": {"errors", "keyed_hash", "lowered", "topology"},
     "workload": {"errors", "formats", "keyed_hash", "spec", "topology", "units"},
-    "scenario": {"errors", "spec", "units"},
-    "reference": {"errors", "lowered"},
-    "plot": {"analysis", "errors", "result", "topology", "units"},
+    "scenario": {"errors", "spec"},
+    "lower": {"errors", "lowered", "lowering", "routing", "spec", "topology", "units", "workload"},
+    "lowering": {"errors", "keyed_hash", "lowered", "routing", "spec", "topology", "units", "workload"},
+    "_core": {"engine", "errors", "lowered"},
+    "engine": set(),
+    "reference": {"lowered"},
+    "result": {"analysis", "io", "lowered", "units", "version"},
     "io": {"errors", "result", "version"},
+    "outcome": {"analysis", "errors", "lowered", "result", "routing", "spec", "topology", "workload"},
+    "progress": {"lowered", "outcome", "result"},
+    "given": {"errors", "spec", "topology", "workload"},
+    "simulate": {
+        *("_core", "errors", "given", "interrupt", "lower", "outcome", "progress", "reference", "result"),
+        *("scenario", "spec", "topology", "units", "workload"),
+    },
+    "plot": {"analysis", "errors", "result", "topology"},
     "convert": {
         *("errors", "formats", "io", "result", "scenario"),
         *("spec", "topology", "units", "workload"),
     },
+    "cli": {
+        *("convert", "errors", "formats", "interrupt", "io", "plot", "result", "scenario", "simulate"),
+        *("spec", "topology", "units", "version"),
+    },
+    "__main__": {"cli"},
 }
 """What each layer may import of the project (docs/design.md section 1), besides itself."""
 
@@ -82,28 +102,80 @@ def test_files_are_concepts() -> None:
         )
 
 
+CIMPORT = re.compile(r"^ *(?:from +([\w.]+) +c?import +\(?([\w, ]*)|c?import +([\w.]+))", re.MULTILINE)
+
+
 def project_imports(path: Path) -> set[str]:
-    """First-level modules of `fabric` that a file imports, also inside functions."""
-    found = set()
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
-            names = [node.module] if node.module != "fabric" else [f"fabric.{a.name}" for a in node.names]
-        elif isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        else:
-            continue
-        found |= {name.split(".")[1] for name in names if name.startswith("fabric.")}
-    return found
+    """First-level modules of `fabric` that a file imports, also inside functions and relative to itself."""
+    if path.suffix != ".py":
+        imported = [one for found in CIMPORT.finditer(path.read_text()) for one in cython_names(found)]
+    else:
+        package = path.relative_to(ROOT).parent.parts
+        imported = [
+            name for node in ast.walk(ast.parse(path.read_text())) for name in python_names(node, package)
+        ]
+    return {name.split(".")[1] for name in imported if name.startswith("fabric.")}
+
+
+def cython_names(found: re.Match[str]) -> list[str]:
+    if found[1] != "fabric":
+        return [found[1] or found[3]]
+    return [f"fabric.{name.split()[0]}" for name in found[2].split(",")]
+
+
+def python_names(node: ast.AST, package: tuple[str, ...]) -> list[str]:
+    """Absolute names of the modules that a statement imports."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names]
+    if not isinstance(node, ast.ImportFrom):
+        return []
+    above = package[: len(package) + 1 - node.level] if node.level else ()
+    module = ".".join([*above, *([node.module] if node.module else [])])
+    return [f"fabric.{alias.name}" for alias in node.names] if module == "fabric" else [module]
+
+
+@pytest.mark.parametrize(
+    ("text", "modules"),
+    [
+        ("from . import plot", {"plot"}),
+        ("from .result import Table", {"result"}),
+        ("def f():\n    from fabric import analysis, io", {"analysis", "io"}),
+        ("import fabric.units, numpy", {"units"}),
+    ],
+)
+def test_every_form_of_import_is_seen(text: str, modules: set[str]) -> None:
+    found = {name for node in ast.walk(ast.parse(text)) for name in python_names(node, ("fabric",))}
+    assert {name.split(".")[1] for name in found if name.startswith("fabric.")} == modules
+    inside = python_names(ast.parse("from ..units import Rate").body[0], ("fabric", "spec"))
+    assert inside == ["fabric.units"]
+
+
+def test_every_module_is_in_a_layer() -> None:
+    places = [*(ROOT / "fabric").iterdir()]
+    names = {path.stem for path in places if path.is_dir() or path.suffix in (".py", ".pyx")}
+    assert names - {"__init__", "__pycache__"} == set(LAYERS)
 
 
 @pytest.mark.parametrize("layer", sorted(LAYERS))
 def test_layers_look_one_way(layer: str) -> None:
     place = ROOT / "fabric" / layer
-    files = sorted(place.rglob("*.py")) if place.is_dir() else [place.with_suffix(".py")]
+    files = [path for path in place.rglob("*.p*") if path.suffix in (".py", ".pyx", ".pxd")]
+    files += [path for path in (place.with_suffix(ending) for ending in (".py", ".pyx")) if path.is_file()]
     assert files
+    seen = set()
     for path in files:
+        seen |= project_imports(path) - {layer}
         extra = project_imports(path) - LAYERS[layer] - {layer}
         assert not extra, f"{path.relative_to(ROOT)} imports {sorted(extra)}"
+    assert seen == LAYERS[layer], f"{layer} does not import {sorted(LAYERS[layer] - seen)}"
+
+
+def test_the_table_of_the_design_names_every_layer() -> None:
+    text = (ROOT / "docs" / "design.md").read_text()
+    table = text[text.index("| place |") : text.index("`tests/test_structure.py` holds")]
+    places = " ".join(line.split("|")[1] for line in table.splitlines()[2:] if "|" in line)
+    named = {re.sub(r"^fabric/|/$|\.pyx?$", "", place) for place in re.findall(r"`([^`]+)`", places)}
+    assert named == set(LAYERS) - {"__main__"}
 
 
 def test_import_is_light() -> None:

@@ -145,7 +145,7 @@ class TestBuild:
             Permutation(size="3KB", traffic_class="control"),
             Flows(flows=[{"source": 0, "destination": "host5", "size": "1MB"}]),
         )
-        assert table.patterns == ("permutation", "second", "permutation#1", "flows")
+        assert table.patterns == ("permutation", "second", "permutation-2", "flows")
         assert table.pattern.tolist() == [0] * HOSTS + [1] * HOSTS + [2] * HOSTS + [3]
         assert table.transport == (transport, None, None, None)
         assert table.traffic_class == (None, None, "control", None)
@@ -153,7 +153,7 @@ class TestBuild:
 
     def test_a_name_that_equals_a_kind_keeps_it(self):
         table = flows_of(Permutation(size=1), Uniform(size=1, flows=1, name="permutation"))
-        assert table.patterns == ("permutation#1", "permutation")
+        assert table.patterns == ("permutation-2", "permutation")
 
     def test_start_and_jitter(self):
         table = flows_of(Permutation(size=1, start="5us", jitter="2us", count=50))

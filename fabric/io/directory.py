@@ -5,6 +5,7 @@
 * `tables.npz`: every column of every table, by the name "table/column". Names that repeat are two
   arrays, "table/column#codes" and "table/column#labels"; a column in which -1 means "did not happen"
   has a "?" at its end.
+* networks and flows that a script gave to the run, by the names that the scenario has for them.
 * pictures, by the names under which they were given.
 
 A directory is written whole or not at all: everything goes into a new directory beside the target, is
@@ -93,7 +94,7 @@ def load(directory: str | os.PathLike[str]) -> Result:
             drops_by_reason=meta["summary"]["drops"],
             duration_ps=meta["summary"]["duration_ps"],
             wall_s=meta["summary"]["wall_s"],
-            provenance=Provenance(scenario=scenario, **meta["provenance"]),
+            provenance=Provenance(scenario=scenario, files=_read_files(source, meta), **meta["provenance"]),
         )
     except (OSError, KeyError, TypeError, ValueError, EOFError, zipfile.BadZipFile, zlib.error) as error:
         raise FabricError(f"{source}: damaged result: {error}") from error
@@ -125,22 +126,27 @@ def check_target(target: Path) -> None:
         return
     if not is_result(target):
         raise FabricError(f"{target}: exists and is not a fabric result; choose another directory")
-    own = {SCENARIO, SUMMARY, TABLES, *_pictures_of(target)}
+    own = {SCENARIO, SUMMARY, TABLES, *_named_by(target)}
     own |= {name + ending for name in DRAWN for ending in PICTURES}
     foreign = [name for name in present if name not in own]
     if foreign:
         raise FabricError(f"{target}: holds files that are not part of a result: {', '.join(foreign)}")
 
 
-def _pictures_of(directory: Path) -> list[str]:
-    """Return the names of the pictures that were saved with a result."""
+def _named_by(directory: Path) -> list[str]:
+    """Return the names of the pictures and given files that were saved with a result."""
     meta = json.loads((directory / SUMMARY).read_text(encoding="utf-8"))
-    return [str(name) for name in meta.get("pictures", [])]
+    return [str(name) for key in ("pictures", "files") for name in meta.get(key, [])]
+
+
+def _read_files(directory: Path, meta: Mapping[str, Any]) -> dict[str, bytes]:
+    """Return what a script gave to the run, by the names of its files."""
+    return {name: (directory / Path(name).name).read_bytes() for name in meta.get("files", [])}
 
 
 def _write_files(result: Result, draft: Path, pictures: Mapping[str, bytes]) -> None:
     provenance = asdict(result.provenance)
-    scenario = provenance.pop("scenario")
+    scenario, files = provenance.pop("scenario"), provenance.pop("files")
     meta = {
         "format": FORMAT,
         "summary": result.summary.to_dict(),
@@ -148,6 +154,7 @@ def _write_files(result: Result, draft: Path, pictures: Mapping[str, bytes]) -> 
         "recorded": sorted(result.recorded),
         "counters": dict(result.counters),
         "pictures": sorted(pictures),
+        "files": sorted(files),
     }
     write_flushed(draft / SCENARIO, scenario.encode())
     write_flushed(draft / SUMMARY, (json.dumps(meta, indent=2, allow_nan=False) + "\n").encode())
@@ -157,7 +164,7 @@ def _write_files(result: Result, draft: Path, pictures: Mapping[str, bytes]) -> 
         (np.savez_compressed if small else np.savez)(file, **arrays)  # type: ignore[arg-type]
         file.flush()
         os.fsync(file.fileno())
-    for name, content in pictures.items():
+    for name, content in (*files.items(), *pictures.items()):
         write_flushed(draft / name, content)
     flush_directory(draft)
 

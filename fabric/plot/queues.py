@@ -9,7 +9,7 @@ Pauses, marks and sending rates that were recorded are strips below, on the same
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -78,6 +78,7 @@ def queues(result: Result, *, ports: str | None = None, ax: Axes | None = None) 
     """
     chosen = _fullest(result, ports)
     links = [link for link, _ in chosen]
+    peaks = _exact_peaks(result.classes, chosen)
     rows = {queue: _rows_of(result.queue, *queue) for queue in chosen}
     end_ps = _end_of_picture(result, rows.values())
     top = max(chosen.values())
@@ -92,17 +93,29 @@ def queues(result: Result, *, ports: str | None = None, ax: Axes | None = None) 
             times, depth = envelope(rows[queue]["time_ps"], rows[queue]["queue_bytes"], end_ps=end_ps)
             _draw_curve(axes, times / time_scale, depth / size_scale, colour)
             name = arrows(queue[0]) if one_class else f"{arrows(queue[0])} {queue[1]}"
-            labels.append((f"{name}\npeak {_size(peak)}", colour, peak / size_scale))
+            labels.append((f"{name}\npeak {_size(peaks[queue])}", colour, peak / size_scale))
         thresholds = _draw_thresholds(axes, _thresholds(result.classes, list(chosen)), top, size_scale)
         drawn = max([top / size_scale, *(height for _, _, height in thresholds)])
         axes.set(xlim=(0, end_ps / time_scale), ylim=(0, 1.06 * drawn))
         label_lines(axes, labels + thresholds)
         title(
             axes,
-            f"The queue of {arrows(links[0])} reaches {_size(top)}",
-            note="\n".join(_notes(result, list(chosen), top, end_ps)),
+            _headline(peaks),
+            note="\n".join(_notes(result, chosen, peaks, end_ps)),
         )
     return axes
+
+
+def _exact_peaks(classes: Table, recorded: Mapping[Queue, int]) -> dict[Queue, int]:
+    """Return the peak of each shown queue, which samples of its depth may miss."""
+    columns = (classes[name].tolist() for name in ("link", "traffic_class", "queue_peak_bytes"))
+    exact = {(link, name): peak for link, name, peak in zip(*columns, strict=True)}
+    return {queue: max(exact[queue], peak) for queue, peak in recorded.items()}
+
+
+def _headline(peaks: Mapping[Queue, int]) -> str:
+    fullest = max(peaks, key=lambda queue: peaks[queue])
+    return f"The queue of {arrows(fullest[0])} reaches {_size(peaks[fullest])}"
 
 
 def _draw_curve(ax: Axes, times: Array, depth: Array, colour: str) -> None:
@@ -155,7 +168,8 @@ def _fullest(result: Result, pattern: str | None) -> dict[Queue, int]:
     if not peaks:
         what = "no queue" if pattern is None else f"no queue of {pattern!r}"
         raise FabricError(f"{what} changed while it was recorded: there is nothing to draw")
-    ranked = sorted(peaks.items(), key=lambda item: (-item[1], item[0]))
+    exact = _exact_peaks(result.classes, peaks)
+    ranked = sorted(peaks.items(), key=lambda item: (-exact[item[0]], item[0]))
     return dict(ranked[: BUSIEST if pattern is None else MOST])
 
 
@@ -195,10 +209,15 @@ def _draw_thresholds(
     return labels
 
 
-def _notes(result: Result, shown: Sequence[Queue], top: float, end_ps: int) -> list[str]:
+def _notes(
+    result: Result, recorded: Mapping[Queue, int], peaks: Mapping[Queue, int], end_ps: int
+) -> list[str]:
     """Return the lines below the title: the scenario, and what the picture cannot show."""
     notes = [result.summary.title()] if result.provenance.name else []
-    far = [pair for pair in _thresholds(result.classes, shown) if pair[1] > REACH * top]
+    if any(_size(peaks[queue]) != _size(depth) for queue, depth in recorded.items()):
+        notes.append("Depths are as recorded, peaks are exact: a queue was deeper between two records")
+    top = max(recorded.values())
+    far = [pair for pair in _thresholds(result.classes, list(recorded)) if pair[1] > REACH * top]
     notes += [f"ECN marks from {_size(low)} to {_size(high)}" for low, high in far[:1]]
     if end_ps < result.duration_ps:
         notes.append(f"No further change until the end of the run at {spaced(time_text(result.duration_ps))}")

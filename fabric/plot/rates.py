@@ -145,4 +145,5 @@ def _headline(curves: dict[str, Curve]) -> str:
     lowest = min(float(rate.min()) for _, rate in curves.values()) / BITS_PER_GBIT
     highest = max(float(rate.max()) for _, rate in curves.values()) / BITS_PER_GBIT
     who = "The flow sends" if len(curves) == 1 else f"{count_text(len(curves))} flows send"
-    return f"{who} at {lowest:.3g} to {highest:.3g} Gbit/s"
+    low, high = f"{lowest:.3g}", f"{highest:.3g}"
+    return f"{who} at {low if low == high else f'{low} to {high}'} Gbit/s"

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import io
 import re
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from textwrap import fill
@@ -76,6 +77,10 @@ STYLE: dict[str, Any] = {
     "lines.linewidth": 1.5,
     "lines.solid_joinstyle": "round",
 }
+
+MISSING_GLYPH = r"Glyph \d+ .*missing from"
+"""matplotlib's warning about a letter that its font does not have, such as those of a scenario's name in
+another script; the picture shows a box in its place."""
 
 TITLE_SIZE = 12
 NOTE_SIZE = 8.5
@@ -270,7 +275,9 @@ def to_image(ax: Axes, *, format: str = "png", close: bool = True) -> bytes:
     buffer = io.BytesIO()
     figure = ax.get_figure(root=True)
     assert figure is not None
-    figure.savefig(buffer, format=format, dpi=DPI, bbox_inches="tight", pad_inches=0.15)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=MISSING_GLYPH)
+        figure.savefig(buffer, format=format, dpi=DPI, bbox_inches="tight", pad_inches=0.15)
     if close:
         plt.close(figure)
     return buffer.getvalue()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from fabric.result.table import Array
-from fabric.result.text import count_text, rate_text, time_text
+from fabric.result.text import count_text, counted, rate_text, time_text
 
 from .style import COLOURS, GREY, INK, spaced, styled, title
 
@@ -110,15 +110,19 @@ def topology(network: Network, *, ax: Axes | None = None) -> Axes:
         low, high = tiers[0].height, tiers[-1].height
         axes.set(xlim=(-0.16, 1.24), ylim=(low - 0.3, high + 0.2))
         facts = describe(network)
-        sizes = f"{count_text(facts.n_hosts)} hosts, {count_text(facts.n_switches)} switches"
-        title(axes, f"{sizes}, {count_text(facts.n_links)} cables", note=_facts(facts))
+        sizes = (
+            counted(facts.n_hosts, "host"),
+            counted(facts.n_switches, "switch", "switches"),
+            counted(facts.n_links, "cable"),
+        )
+        title(axes, ", ".join(sizes), note=_facts(facts))
     return axes
 
 
 def _facts(facts: NetworkSummary) -> str:
     """Return oversubscription, diameter and bisection bandwidth as a line."""
     ratios = sorted({round(ratio, 2) for ratio in facts.oversubscription.values()})
-    parts = [f"at most {facts.diameter_links} links between two hosts"]
+    parts = [f"at most {counted(facts.diameter_links, 'link')} between two hosts"]
     if len(ratios) == 1:
         parts.insert(0, f"oversubscription {ratios[0]:g}:1")
     elif ratios:

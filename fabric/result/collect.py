@@ -4,7 +4,9 @@ Columns are numbered; tables are named and in units. Definitions made here:
 
 * `fct_ps` of a flow runs from its start (`start_ps`, after its dependencies) until the receiver has
   its last frame; `slowdown` is that over the time in an empty network, `goodput_bps` the payload over it.
-* `utilisation` of a port counts wire bytes, preamble and gap included, over the duration of the run.
+* `utilisation` of a port counts wire bytes, preamble and gap included, over the duration of the run, and is
+  at most 1: a frame that the end of a bounded run cuts counts whole in `tx_bytes`, but a link is not busy
+  for longer than the run.
 * `queue_mean_bytes` is the time average over the run, from the waiting time of the frames that left.
 * A port's `queue_peak_bytes` and `paused_ps` are those of its fullest and its longest paused class;
   the table `classes` has every one.
@@ -95,7 +97,9 @@ def port_table(columns: Columns, *, lowered: Lowered, labels: Labels, duration_p
             "tier": _tier_pairs(labels, lowered.port_node, peer),
             "rate_bps": rate,
             "tx_bytes": sent,
-            "utilisation": sent * float(BITS_PER_BYTE * PS_PER_S) / (rate * float(max(duration_ps, 1))),
+            "utilisation": np.minimum(
+                sent * float(BITS_PER_BYTE * PS_PER_S) / (rate * float(max(duration_ps, 1))), 1.0
+            ),
             "queue_peak_bytes": columns["queue_peak_bytes"].max(axis=1),
             "queue_mean_bytes": mean,
             "marks": columns["queue_marks"].sum(axis=1),

@@ -6,6 +6,7 @@ A run is a pure function of its scenario and seed; the versions say which code e
 from __future__ import annotations
 
 import platform
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -23,6 +24,7 @@ class Provenance:
     ----------
     scenario : str
         The whole scenario as TOML text, overrides included; what equals its default is left out.
+        Files that it names are absolute, or in `files`.
     name, question, expect : str
         The scenario's name, the question that it asks and the answer that it expects.
     seed : int
@@ -31,6 +33,9 @@ class Provenance:
         "native" or "reference"; their results are the same.
     fabric, numpy, python, platform : str
         Versions of what ran, and on what.
+    files : mapping of str to bytes
+        Networks and flows that a script gave to the run, as files by the names that the scenario has
+        for them; a saved result has them beside its scenario.
     """
 
     scenario: str = field(repr=False)
@@ -43,10 +48,19 @@ class Provenance:
     numpy: str
     python: str
     platform: str
+    files: Mapping[str, bytes] = field(default_factory=dict, repr=False)
 
     @classmethod
     def here(
-        cls, *, scenario: str, name: str, question: str, expect: str, seed: int, engine: str
+        cls,
+        *,
+        scenario: str,
+        name: str,
+        question: str,
+        expect: str,
+        seed: int,
+        engine: str,
+        files: Mapping[str, bytes] | None = None,
     ) -> Provenance:
         """Return the provenance of a run by this interpreter on this machine."""
         return cls(
@@ -60,4 +74,5 @@ class Provenance:
             numpy=np.__version__,
             python=platform.python_version(),
             platform=platform.platform(),
+            files=files or {},
         )

@@ -18,7 +18,7 @@ import numpy as np
 from fabric.analysis.stats import percentiles
 
 from .table import Array, Table
-from .text import align, count_text, size_text, time_text
+from .text import align, count_text, counted, size_text, time_text
 
 if TYPE_CHECKING:
     from .result import Result
@@ -116,10 +116,10 @@ class Summary(Mapping[str, Any]):
 
     def _ran_text(self) -> str:
         parts = (
-            _counted(self["hosts"], "host"),
-            _counted(self["switches"], "switch", "switches"),
-            _counted(self["cables"], "cable"),
-            _counted(self["flows"], "flow"),
+            counted(self["hosts"], "host"),
+            counted(self["switches"], "switch", "switches"),
+            counted(self["cables"], "cable"),
+            counted(self["flows"], "flow"),
             size_text(self["flow_bytes"]),
         )
         return ", ".join(parts)
@@ -171,7 +171,7 @@ class Summary(Mapping[str, Any]):
         tiers = ", ".join(f"{count_text(count)} {tier}" for tier, count in pauses["paused_by_tier"].items())
         return (
             f"{tiers} {'port' if pauses['paused_ports'] == 1 else 'ports'}\n"
-            f"{time_text(pauses['paused_ps'])} in all, by {_counted(pauses['sent'], 'PAUSE frame')}, "
+            f"{time_text(pauses['paused_ps'])} in all, by {counted(pauses['sent'], 'PAUSE frame')}, "
             f"longest {pauses['longest_link']} for {time_text(pauses['longest_ps'])}"
         )
 
@@ -182,21 +182,17 @@ class Summary(Mapping[str, Any]):
     def _marks_text(self) -> str:
         if not self["marks"]:
             return "nothing"
-        return f"{_counted(self['marks'], 'frame')}, answered by {_counted(self['cnps'], 'CNP')}"
+        return f"{counted(self['marks'], 'frame')}, answered by {counted(self['cnps'], 'CNP')}"
 
     def _again_text(self) -> str:
         if not self["retransmitted"] and not self["timeouts"]:
             return "nothing"
         parts = (
-            _counted(self["retransmitted"], "frame"),
-            f"after {_counted(self['timeouts'], 'time-out')}",
-            f"and {_counted(self['nacks'], 'NACK')}",
+            counted(self["retransmitted"], "frame"),
+            f"after {counted(self['timeouts'], 'time-out')}",
+            f"and {counted(self['nacks'], 'NACK')}",
         )
         return " ".join(parts)
-
-
-def _counted(count: int, noun: str, plural: str = "") -> str:
-    return f"{count_text(count)} {noun if count == 1 else plural or noun + 's'}"
 
 
 def _spread_texts(part: Mapping[str, Any]) -> list[str]:

@@ -10,7 +10,7 @@ pandas and Arrow. A table is not a data frame: it selects rows, sorts, prints, a
 from __future__ import annotations
 
 import fnmatch
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, overload
 
@@ -135,13 +135,38 @@ class Table:
     @overload
     def __getitem__(self, key: str) -> Array: ...
     @overload
-    def __getitem__(self, key: slice | Array) -> Table: ...
-    def __getitem__(self, key: str | slice | Array) -> Array | Table:
-        """Return a column by its name, or the table of some rows (a slice, a mask, row numbers)."""
+    def __getitem__(self, key: int | np.integer[Any]) -> dict[str, Any]: ...
+    @overload
+    def __getitem__(self, key: slice | Array | Sequence[int]) -> Table: ...
+    def __getitem__(
+        self, key: str | int | np.integer[Any] | slice | Array | Sequence[int]
+    ) -> Array | dict[str, Any] | Table:
+        """Return a column by its name, a row by its number, or the table of several rows.
+
+        Parameters
+        ----------
+        key : str, int, slice, or array of bool or int
+            A column's name gives its array; a row number (from the end if negative) that row as a
+            dictionary of Python values; a slice, a mask or row numbers a table.
+
+        Raises
+        ------
+        KeyError
+            If there is no such column.
+        IndexError
+            If there is no such row.
+        """
         if isinstance(key, str):
             column = self.raw(key)
             return column.decoded() if isinstance(column, Category) else column
-        return self._rows(key)
+        if isinstance(key, (int, np.integer)) and not isinstance(key, bool):
+            if not -len(self) <= key < len(self):
+                raise IndexError(f"table {self.name!r} has no row {key}; it has {len(self)} rows")
+            return next(iter(self._rows(np.array([int(key) % len(self)]))))
+        if not isinstance(key, (slice, np.ndarray, list)):
+            allowed = "a column's name, a row's number, or a slice, mask or numbers of rows"
+            raise TypeError(f"table {self.name!r} cannot be indexed by {key!r}; expected {allowed}")
+        return self._rows(key if isinstance(key, slice) else np.asarray(key, None if len(key) else np.intp))
 
     def __contains__(self, name: object) -> bool:
         return name in self._columns

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from fabric.units import format_duration, format_rate, format_size
 
-__all__ = ["align", "by_unit", "count_text", "percent_text", "rate_text", "size_text", "time_text"]
+__all__ = ["align", "by_unit", "count_text", "counted", "percent_text", "rate_text", "size_text", "time_text"]
 
 DIGITS = 4
 """Significant digits of a quantity that is shown."""
@@ -42,6 +42,11 @@ def count_text(count: float) -> str:
         return f"{round(count):,}"
     scale, name = next((s, n) for s, n in _LARGE_COUNTS if abs(count) >= s)
     return f"{_digits(count / scale)} {name}"
+
+
+def counted(count: int, noun: str, plural: str = "") -> str:
+    """Return a count with its noun: ``counted(1, "switch", "switches")`` is "1 switch"."""
+    return f"{count_text(count)} {noun if count == 1 else plural or noun + 's'}"
 
 
 def _digits(value: float) -> str:

@@ -73,8 +73,9 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
         Examples
         --------
         >>> from fabric.spec import Pfc
-        >>> Pfc(headroom="90KB").replace(xoff="1MB")
-        Pfc(alpha=None, xoff=Size("1MB"), xon=None, xon_offset=None, headroom=Size("90KB"))
+        >>> changed = Pfc(headroom="90KB").replace(xoff="1MB")
+        >>> changed.xoff, changed.headroom
+        (Size("1MB"), Size("90KB"))
         """
         implied = self.implied()
         kept = {name: getattr(self, name) for name in self.__struct_fields__}

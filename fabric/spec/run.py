@@ -138,7 +138,8 @@ class Record(Spec, frozen=True, kw_only=True):
         Frames one by one. Default: not.
     rates : tuple of str
         Patterns of flows whose sending rate and window are recorded at each change: names of
-        flows, labels of entries ("incast", "incast[3]") or ends ("host3->*").
+        flows, labels of entries ("incast"), single flows of an entry ("incast#3")
+        or ends ("host3->*").
     pauses : bool
         Every PAUSE with its RESUME. Default False.
     marks : bool

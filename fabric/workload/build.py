@@ -4,7 +4,8 @@ Entries are taken in order. Each pattern gives hosts, sizes and offsets; here th
 of the entry, plus the offset, plus a jitter drawn per flow), their label, class and transport, and the
 flows that they wait for, which may stand in any entry of explicit flows.
 
-A label is the entry's name, or its kind; if it is taken, "#1", "#2" and so on are added.
+A label is the entry's name, or its kind; if it is taken, "-2", "-3" and so on are added. (With "#" stands
+the number of a flow in its entry: "permutation#1" is the second flow of "permutation".)
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ from fabric.workload.uniform import uniform_flows
 if TYPE_CHECKING:
     from fabric.spec.scenario import Scenario
 
-__all__ = ["build_flows"]
+__all__ = ["build_flows", "free_label"]
 
 PATTERNS: dict[type[Traffic], Callable[..., list[PatternFlows]]] = {
     Flows: explicit_flows,
@@ -90,7 +91,7 @@ def build_flows(scenario: Scenario, network: Network) -> FlowTable:
         kinds[kind] += 1
         path = f"traffic[{index}]"
         patterns = PATTERNS[type(entry)](entry, network=network, draws=draws, path=path)
-        label = entry.name or _free_label(kind, labels | taken)
+        label = entry.name or free_label(kind, labels | taken)
         for table, pattern in zip(
             _tables(entry, patterns, label=label, draws=draws, n_hosts=network.n_hosts, path=path),
             patterns,
@@ -108,14 +109,21 @@ def _kind(entry: Traffic) -> str:
     return str(entry.__struct_config__.tag)
 
 
-def _free_label(kind: str, labels: Iterable[str]) -> str:
+def free_label(kind: str, labels: Iterable[str]) -> str:
+    """Return a label that is not taken.
+
+    Examples
+    --------
+    >>> free_label("incast", ["incast", "incast-2"])
+    'incast-3'
+    """
     known = set(labels)
     if kind not in known:
         return kind
-    number = 1
-    while f"{kind}#{number}" in known:
+    number = 2
+    while f"{kind}-{number}" in known:
         number += 1
-    return f"{kind}#{number}"
+    return f"{kind}-{number}"
 
 
 def _tables(

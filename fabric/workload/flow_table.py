@@ -26,7 +26,7 @@ from fabric.workload.waits import find_cycle
 if TYPE_CHECKING:
     from fabric.spec.transport import Transport
 
-__all__ = ["FlowTable"]
+__all__ = ["FlowTable", "numbered_names"]
 
 LARGEST_QUANTITY = 2**62
 
@@ -222,6 +222,23 @@ class FlowTable:
                 np.uint32
             ),
         )
+
+
+def numbered_names(flows: FlowTable) -> list[str]:
+    """Return what each flow is called: its name, or its pattern and its place in it ("incast#3").
+
+    Examples
+    --------
+    >>> numbered_names(FlowTable.from_arrays([0, 1], 2, size_bytes=10, names=["first", ""]))
+    ['first', 'flows#1']
+    """
+    counts = [0] * len(flows.patterns)
+    names = []
+    for flow, pattern in enumerate(flows.pattern.tolist()):
+        own = flows.names[flow] if flows.names is not None else ""
+        names.append(own or f"{flows.patterns[pattern]}#{counts[pattern]}")
+        counts[pattern] += 1
+    return names
 
 
 def _offsets(lengths: Sequence[int]) -> list[int]:
