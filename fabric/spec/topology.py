@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 import msgspec
 
 from fabric.spec.base import Problem, Spec
-from fabric.spec.link import Link, LinkOverride
-from fabric.units import Duration, Rate
+from fabric.spec.link import SLOWEST_RATE_BPS, Link, LinkOverride
+from fabric.units import LARGEST, Duration, Rate
 
 __all__ = [
     "Clos3",
@@ -136,7 +136,10 @@ class LeafSpine(Spec, frozen=True, kw_only=True, tag_field="kind", tag="leaf_spi
             yield "ports_per_host", self.ports_per_host, f"a divisor of leaves ({self.leaves})"
         if self.oversubscription is not None and not 0 < self.oversubscription <= 1000:
             yield "oversubscription", self.oversubscription, "a number above 0 and at most 1000"
-        rate = self._uplink_rate()
+        uplink_bps, rate = self._uplink_bps(), self._uplink_rate()
+        if uplink_bps is not None and rate is None:
+            allowed = f"a number that makes fabric_link faster than 1Kbps and slower than {Rate(LARGEST)}"
+            yield "oversubscription", self.oversubscription, f"{allowed} (this: {uplink_bps:.4g} bit/s)"
         if rate is not None and self.fabric_link.rate != rate:
             yield (
                 "fabric_link.rate",
@@ -148,12 +151,16 @@ class LeafSpine(Spec, frozen=True, kw_only=True, tag_field="kind", tag="leaf_spi
         yield from _total(hosts, "hosts_per_leaf", self.hosts_per_leaf)
 
     def _uplink_rate(self) -> Rate | None:
-        """The rate of `fabric_link` that oversubscription asks for; None if nothing (sensible) is."""
+        """The rate of `fabric_link` that oversubscription asks for; None if nothing (possible) is."""
+        rate_bps = self._uplink_bps()
+        return Rate(rate_bps) if rate_bps is not None and SLOWEST_RATE_BPS <= rate_bps <= LARGEST else None
+
+    def _uplink_bps(self) -> int | None:
         ratio = self.oversubscription
         if ratio is None or not 0 < ratio <= 1000 or self.spines < 1 or self.links_per_pair < 1:
             return None
         down_bps = Fraction(self.hosts_per_leaf * self.host_link.rate)
-        return Rate(round(down_bps / Fraction(ratio) / (self.spines * self.links_per_pair)))
+        return round(down_bps / Fraction(ratio) / (self.spines * self.links_per_pair))
 
 
 class Clos3(Spec, frozen=True, kw_only=True, tag_field="kind", tag="clos3"):
