@@ -63,7 +63,7 @@ BAD = {
         topology('kind = "fat_tree"\nk = 4\nspines = 2'),
         "topology.spines",
         "'spines'",
-        "kind, k, link, overrides",
+        "kind, k, link, ports_per_host, overrides",
     ),
     "no topology": (TRAFFIC, "topology", "(missing)", '"leaf_spine"'),
     "no traffic": (TOPOLOGY, "traffic", "(missing)", '"incast"'),

@@ -179,6 +179,9 @@ class Clos3(Spec, frozen=True, kw_only=True, tag_field="kind", tag="clos3"):
         Host to leaf, leaf to spine, spine to core.
     links_per_pair : int
         Parallel links between a leaf and a spine. Default 1.
+    ports_per_host : int
+        Default 1; divides `leaves_per_pod`. With k, the leaves of a pod form groups of k, a group
+        serves `hosts_per_leaf` hosts, and port j of a host goes to leaf j of its group.
     overrides : tuple of LinkOverride
         What differs on some of its links. Default: nothing.
     """
@@ -192,12 +195,16 @@ class Clos3(Spec, frozen=True, kw_only=True, tag_field="kind", tag="clos3"):
     fabric_link: Link = msgspec.field(default_factory=Link)
     core_link: Link = msgspec.field(default_factory=Link)
     links_per_pair: int = 1
+    ports_per_host: int = 1
     overrides: tuple[LinkOverride, ...] = ()
 
     def problems(self) -> Iterator[Problem]:
         yield from _counts(
             self, "pods", "leaves_per_pod", "spines_per_pod", "cores", "hosts_per_leaf", "links_per_pair"
         )
+        yield from _ports_per_host(self.ports_per_host)
+        if self.leaves_per_pod % self.ports_per_host:
+            yield "ports_per_host", self.ports_per_host, f"a divisor of leaves_per_pod ({self.leaves_per_pod})"
         if self.spines_per_pod > 0 and self.cores % self.spines_per_pod:
             yield "cores", self.cores, f"a multiple of spines_per_pod ({self.spines_per_pod})"
         hosts = host_count(self)
@@ -208,7 +215,7 @@ class Clos3(Spec, frozen=True, kw_only=True, tag_field="kind", tag="clos3"):
 class FatTree(Spec, frozen=True, kw_only=True, tag_field="kind", tag="fat_tree"):
     """The k-ary fat tree (Al-Fares, Loukissas, Vahdat, SIGCOMM 2008): k^3/4 hosts at full bisection.
 
-    The same as `Clos3` with k pods of k/2 leaves and k/2 spines, k^2/4 cores, k/2 hosts a leaf.
+    The same as `Clos3` with k pods of k/2 leaves and k/2 spines, k^2/4 cores, k/2 host ports a leaf.
 
     Parameters
     ----------
@@ -216,17 +223,26 @@ class FatTree(Spec, frozen=True, kw_only=True, tag_field="kind", tag="fat_tree")
         Ports of every switch, even, 2 to 256.
     link : Link
         Every link.
+    ports_per_host : int
+        Default 1; divides k/2. As in `Clos3`; there are so many times fewer hosts.
     overrides : tuple of LinkOverride
         What differs on some of its links. Default: nothing.
     """
 
     k: int
     link: Link = msgspec.field(default_factory=Link)
+    ports_per_host: int = 1
     overrides: tuple[LinkOverride, ...] = ()
 
     def problems(self) -> Iterator[Problem]:
         if not 2 <= self.k <= 256 or self.k % 2:
             yield "k", self.k, "an even integer from 2 to 256"
+        yield from _ports_per_host(self.ports_per_host)
+        if self.k // 2 % self.ports_per_host:
+            yield "ports_per_host", self.ports_per_host, f"a divisor of k/2 ({self.k // 2})"
+        hosts = host_count(self)
+        assert hosts is not None
+        yield from _total(hosts, "k", self.k)
 
     def clos(self) -> Clos3:
         """Return the same network as a `Clos3`."""
@@ -240,6 +256,7 @@ class FatTree(Spec, frozen=True, kw_only=True, tag_field="kind", tag="fat_tree")
             host_link=self.link,
             fabric_link=self.link,
             core_link=self.link,
+            ports_per_host=self.ports_per_host,
             overrides=self.overrides,
         )
 
@@ -334,9 +351,10 @@ def host_count(topology: Topology) -> int | None:
         case LeafSpine():
             return topology.leaves // max(topology.ports_per_host, 1) * topology.hosts_per_leaf
         case Clos3():
-            return topology.pods * topology.leaves_per_pod * topology.hosts_per_leaf
+            groups = topology.leaves_per_pod // max(topology.ports_per_host, 1)
+            return topology.pods * groups * topology.hosts_per_leaf
         case FatTree():
-            return topology.k**3 // 4
+            return topology.k**3 // 4 // max(topology.ports_per_host, 1)
         case RailOptimized():
             return topology.servers * topology.accelerators_per_server
         case GraphFile():
