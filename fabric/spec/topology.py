@@ -10,11 +10,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 
 from fabric.spec.base import Problem, Spec
+from fabric.spec.graph_file import GraphFile
 from fabric.spec.link import SLOWEST_RATE_BPS, Link, LinkOverride
 from fabric.units import LARGEST, Duration, Rate
 
@@ -204,7 +205,11 @@ class Clos3(Spec, frozen=True, kw_only=True, tag_field="kind", tag="clos3"):
         )
         yield from _ports_per_host(self.ports_per_host)
         if self.leaves_per_pod % self.ports_per_host:
-            yield "ports_per_host", self.ports_per_host, f"a divisor of leaves_per_pod ({self.leaves_per_pod})"
+            yield (
+                "ports_per_host",
+                self.ports_per_host,
+                f"a divisor of leaves_per_pod ({self.leaves_per_pod})",
+            )
         if self.spines_per_pod > 0 and self.cores % self.spines_per_pod:
             yield "cores", self.cores, f"a multiple of spines_per_pod ({self.spines_per_pod})"
         hosts = host_count(self)
@@ -313,31 +318,6 @@ class RailOptimized(Spec, frozen=True, kw_only=True, tag_field="kind", tag="rail
         hosts = host_count(self)
         assert hosts is not None
         yield from _total(hosts, "servers", self.servers)
-
-
-class GraphFile(Spec, frozen=True, kw_only=True, tag_field="kind", tag="graph"):
-    """A network of one's own: node-link JSON, as networkx writes it, or another simulator's file.
-
-    In JSON, nodes have an attribute `kind`, "host" or "switch"; edges may have `rate`, `delay`, `loss`,
-    `bit_error_rate`. Other files are `topology.txt` of the HPCC simulator and SimAI, and `.topo` of
-    htsim (`docs/formats.md`).
-
-    Parameters
-    ----------
-    file : str
-        Its name; in a scenario file relative to that file.
-    link : Link
-        What an edge does not say.
-    """
-
-    FILES: ClassVar[tuple[str, ...]] = ("file",)
-
-    file: str
-    link: Link = msgspec.field(default_factory=Link)
-
-    def problems(self) -> Iterator[Problem]:
-        if not self.file:
-            yield "file", self.file, "the name of a file: node-link JSON, topology.txt or .topo"
 
 
 Topology = SingleSwitch | LeafSpine | Clos3 | FatTree | RailOptimized | GraphFile

@@ -2,11 +2,11 @@
 
 A host with several ports is attached to several leaves of its pod, as in `leaf_spine`: with
 `ports_per_host = k` the leaves of a pod form groups of k, and port j of each host of a group goes to the
-group's leaf j. Within a pod every leaf is joined to every spine. The cores form as many planes as a pod has spines: core
-c is joined to spine `c % spines_per_pod` of every pod, so a frame keeps its plane from the spine of the
-source's pod to the spine of the destination's. Source of the fat tree: Al-Fares, Loukissas and Vahdat,
-"A scalable, commodity data center network architecture", SIGCOMM 2008 (5k^2/4 switches of k ports,
-k^3/4 hosts at full bisection bandwidth; numbering of cores differs).
+group's leaf j. Within a pod every leaf is joined to every spine. The cores form as many planes as a pod
+has spines: core c is joined to spine `c % spines_per_pod` of every pod, so a frame keeps its plane from
+the spine of the source's pod to the spine of the destination's. Source of the fat tree: Al-Fares,
+Loukissas and Vahdat, "A scalable, commodity data center network architecture", SIGCOMM 2008 (5k^2/4
+switches of k ports, k^3/4 hosts at full bisection bandwidth; numbering of cores differs).
 """
 
 from __future__ import annotations

@@ -3,10 +3,10 @@
 Both ways in, a networkx graph and a node-link JSON file, come down to two lists of records, a name and
 attributes each. What a node is, is its attribute `kind` ("host" or "switch"); without one, its name
 decides ("host3", "gpu0" against "leaf1", "switch"), and failing that its degree: one cable makes a host.
-Edges may carry `rate` or `rate_bps`, `delay` or `delay_ps`, `loss`, `bit_error_rate`, `gap` or `gap_bytes`;
-what is missing comes from a default link. Other attributes are errors, so that none is
-misspelt unnoticed; what a file needs beside them (ends, keys) is the reader's. Every host must reach every other one through switches or
-over a cable of their own, because hosts do not forward.
+Edges may carry `rate` or `rate_bps`, `delay` or `delay_ps`, `loss`, `bit_error_rate`, `gap` or
+`gap_bytes`; what is missing comes from a default link. Other attributes are errors, so that none is
+misspelt unnoticed; what a file needs beside them (ends, keys) is the reader's. Every host must reach
+every other one through switches or over a cable of their own, because hosts do not forward.
 """
 
 from __future__ import annotations
@@ -88,9 +88,8 @@ def network_from_records(
     for host in list(numbers)[:n_hosts]:
         if degrees[host] == 0:
             raise SpecError(path, host, "hosts with at least one edge; this one has none")
-    where = {id(edge): f"{name}, edge {edge[0]}-{edge[1]}" for edge in edges}
-    edges = sorted(edges, key=lambda edge: _link_number(edge[2], where=where[id(edge)]))
-    links = [_link(edge[2], link, where=where[id(edge)]) for edge in edges]
+    edges = sorted(edges, key=lambda edge: _link_number(edge, name=name))
+    links = [_link(edge, link, name=name) for edge in edges]
     ends = [sorted((numbers[one], numbers[other])) for one, other, _ in edges]
     columns = np.array(ends, dtype=np.uint32).reshape(-1, 2)
     network = Network(
@@ -189,15 +188,18 @@ def _whole(value: object) -> int | None:
         return None
 
 
-def _link_number(attributes: Mapping[str, Any], *, where: str) -> int:
+def _link_number(edge: Edge, *, name: str) -> int:
+    one, other, attributes = edge
     number = _whole(attributes.get("link", 0))
     if number is None or not 0 <= number <= LARGEST_LINK_NUMBER:
         allowed = f"a whole number from 0 to {LARGEST_LINK_NUMBER}, by which edges are ordered"
-        raise SpecError(f"{where}, link", attributes["link"], allowed)
+        raise SpecError(f"{name}, edge {one}-{other}, link", attributes["link"], allowed)
     return number
 
 
-def _link(attributes: Mapping[str, Any], default: Link, *, where: str) -> Link:
+def _link(edge: Edge, default: Link, *, name: str) -> Link:
+    one, other, attributes = edge
+    where = f"{name}, edge {one}-{other}"
     _check_known(attributes, (*LINK_FIELDS, "link"), where=where)
     given: dict[str, Any] = {}
     for key, value in attributes.items():

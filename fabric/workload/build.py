@@ -17,7 +17,16 @@ import numpy as np
 import numpy.typing as npt
 
 from fabric.errors import SpecError
-from fabric.spec.traffic import LARGEST_START_PS, AllToAll, Flows, Incast, Permutation, Poisson, Traffic, Uniform
+from fabric.spec.traffic import (
+    LARGEST_START_PS,
+    AllToAll,
+    Flows,
+    Incast,
+    Permutation,
+    Poisson,
+    Traffic,
+    Uniform,
+)
 from fabric.topology.network import Network
 from fabric.topology.patterns import did_you_mean
 from fabric.units import format_duration
@@ -92,13 +101,14 @@ def build_flows(scenario: Scenario, network: Network) -> FlowTable:
         kinds[kind] += 1
         path = f"traffic[{index}]"
         patterns = PATTERNS[type(entry)](entry, network=network, draws=draws, path=path)
+        for pattern in patterns:
+            _check_names(pattern, named)
         label = entry.name or _free_label(kind, labels | taken)
         for table, pattern in zip(
             _tables(entry, patterns, label=label, draws=draws, n_hosts=network.n_hosts, index=index),
             patterns,
             strict=True,
         ):
-            _check_names(pattern, named)
             waits.extend(Wait(first + wait.flow, wait.names, wait.place) for wait in pattern.waits)
             tables.append(table)
             labels.update(table.patterns)

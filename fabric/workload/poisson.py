@@ -33,6 +33,8 @@ FloatArray = npt.NDArray[np.float64]
 
 BITS_PER_BYTE = 8
 PS_PER_SECOND = 10**12
+LATEST_PS = 2.0**62
+"""Later arrivals, which are refused, are taken for this, so that they fit an integer."""
 BLOCK_DRAWS = 1 << 20
 """Draws made at a time; it bounds memory and is not observable."""
 
@@ -161,7 +163,8 @@ def _arrivals_until(
         times[:, 0] += reached[active]
         np.cumsum(times, axis=1, out=times)
         row, column = np.nonzero(times < horizon_ps)
-        pieces.append((times[row, column].astype(np.int64), active[row], number[column]))
+        arrivals = np.minimum(times[row, column], LATEST_PS).astype(np.int64)
+        pieces.append((arrivals, active[row], number[column]))
         reached[active] = times[:, -1]
         active = active[times[:, -1] < horizon_ps]
         first += width
