@@ -21,8 +21,8 @@ class GraphFile(Spec, frozen=True, kw_only=True, tag_field="kind", tag="graph"):
     """A network of one's own: node-link JSON, as networkx writes it, or another simulator's file.
 
     In JSON, nodes may have the attributes `kind`, "host" or "switch", and `tier`; edges may have `rate`,
-    `delay`, `loss`, `bit_error_rate`, `gap`; another attribute is an error. Other files are `topology.txt` of the HPCC simulator and SimAI, and `.topo` of
-    htsim (`docs/formats.md`).
+    `delay`, `loss`, `bit_error_rate`, `gap`; another attribute is an error. Other files are `topology.txt`
+    of the HPCC simulator and SimAI, and `.topo` of htsim (`docs/formats.md`).
 
     Parameters
     ----------
