@@ -161,9 +161,12 @@ def _bounded_depth(source: str | Path) -> Iterator[None]:
     try:
         yield
     except RecursionError:
-        name = "scenario" if _is_text(source) else str(source)
-        value = "lists or tables nested too deeply"
-        raise SpecError(name, value, "at most some hundred, one within the other") from None
+        raise _too_deep("scenario" if _is_text(source) else str(source)) from None
+
+
+def _too_deep(path: str) -> SpecError:
+    value = "lists or tables nested too deeply"
+    return SpecError(path, value, "at most some hundred, one within the other")
 
 
 def _is_text(source: str | Path) -> bool:
@@ -219,6 +222,8 @@ def _override_value(text: str) -> Any:
         document = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:
         return text
+    except RecursionError:
+        raise _too_deep("--set") from None
     return document["value"] if len(document) == 1 else text
 
 

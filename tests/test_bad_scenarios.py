@@ -601,8 +601,9 @@ def test_documents_nested_too_deeply(tmp_path, text):
             load_scenario(source)
         assert caught.value.path == path
         assert [str(each) for each in scenario_errors(source)] == [str(caught.value)]
-    with pytest.raises(SpecError, match="nested too deeply"):
+    with pytest.raises(SpecError, match="nested too deeply") as caught:
         load_scenario(GOOD, overrides=[f"name={'[' * 3000}"])
+    assert caught.value.path == "--set"
 
 
 def test_files_that_cannot_be_read(tmp_path):
