@@ -19,7 +19,7 @@ from fabric.spec.base import Problem, Spec, quantity
 from fabric.spec.decode import convert, did_you_mean, field_types
 from fabric.spec.link import LARGEST_FRAME_BYTES
 from fabric.spec.presets import DCQCN_PRESETS, DEFAULT_DCQCN_PRESET
-from fabric.units import LARGEST, Duration, Rate, Size
+from fabric.units import LARGEST, Duration, Rate, Size, format_rate
 
 __all__ = ["Congestion", "Dcqcn", "FixedWindow", "GoBackN", "NoCongestionControl", "Transport"]
 
@@ -210,7 +210,7 @@ class Dcqcn(Spec, frozen=True, kw_only=True, tag_field="kind", tag="dcqcn"):
         scaled_bps = step * rate_bps // self.scale_from
         if scaled_bps > LARGEST:
             allowed = f"a rate that remains below 4.6e18 bit/s if scaled from {self.scale_from} to "
-            raise SpecError(f"Dcqcn.{name}", step, allowed + str(Rate(rate_bps)))
+            raise SpecError(f"Dcqcn.{name}", step, allowed + format_rate(rate_bps))
         return Rate(scaled_bps)
 
 
