@@ -11,6 +11,7 @@ import os
 import re
 import tomllib
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -69,9 +70,10 @@ def load_scenario(source: str | Path, *, overrides: Iterable[str] = ()) -> Scena
     >>> load_scenario(text, overrides=["traffic[0].size=2MB"]).traffic[0].size
     Size("2MB")
     """
-    document, folder = _read(source)
-    document = apply_overrides(document, overrides)
-    return _located(convert(document, Scenario), folder)
+    with _bounded_depth(source):
+        document, folder = _read(source)
+        document = apply_overrides(document, overrides)
+        return _located(convert(document, Scenario), folder)
 
 
 def dump_scenario(scenario: Scenario) -> str:
@@ -104,17 +106,15 @@ def scenario_errors(source: str | Path, *, overrides: Iterable[str] = ()) -> lis
         Empty if the scenario loads. Checks between parts are only made when every part is right.
     """
     try:
-        document, folder = _read(source)
-        document = apply_overrides(document, overrides)
+        with _bounded_depth(source):
+            document, folder = _read(source)
+            document = apply_overrides(document, overrides)
+            errors = list(_part_errors(document))
+            if not errors:
+                _located(convert(document, Scenario), folder)
+            return errors
     except SpecError as error:
         return [error]
-    errors = list(_part_errors(document))
-    if not errors:
-        try:
-            _located(convert(document, Scenario), folder)
-        except SpecError as error:
-            errors.append(error)
-    return errors
 
 
 def apply_overrides(document: dict[str, Any], overrides: Iterable[str]) -> dict[str, Any]:
@@ -155,9 +155,28 @@ def apply_overrides(document: dict[str, Any], overrides: Iterable[str]) -> dict[
     return document
 
 
+@contextmanager
+def _bounded_depth(source: str | Path) -> Iterator[None]:
+    """Turn Python's limit on nested calls into an error about the document."""
+    try:
+        yield
+    except RecursionError:
+        raise _too_deep("scenario" if _is_text(source) else str(source)) from None
+
+
+def _too_deep(path: str) -> SpecError:
+    value = "lists or tables nested too deeply"
+    return SpecError(path, value, "at most some hundred, one within the other")
+
+
+def _is_text(source: str | Path) -> bool:
+    """Whether a source is TOML itself and not the name of a file."""
+    return isinstance(source, str) and ("\n" in source or "=" in source) and not source.endswith(".toml")
+
+
 def _read(source: str | Path) -> tuple[dict[str, Any], Path | None]:
     """Return the plain data of a file or text, and the folder of the file."""
-    if isinstance(source, str) and ("\n" in source or "=" in source) and not source.endswith(".toml"):
+    if isinstance(source, str) and _is_text(source):
         return _parsed(source, "scenario"), None
     path = Path(source)
     try:
@@ -203,6 +222,8 @@ def _override_value(text: str) -> Any:
         document = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:
         return text
+    except RecursionError:
+        raise _too_deep("--set") from None
     return document["value"] if len(document) == 1 else text
 
 

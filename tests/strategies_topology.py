@@ -135,13 +135,15 @@ def _leaf_spine(draw: st.DrawFn, alike: bool) -> LeafSpine:
 @st.composite
 def _clos3(draw: st.DrawFn, alike: bool) -> Clos3:
     spines = draw(st.integers(1, 2))
+    leaves = draw(st.integers(1, 2))
     return Clos3(
         pods=2,
-        leaves_per_pod=draw(st.integers(1, 2)),
+        leaves_per_pod=leaves,
         spines_per_pod=spines,
         cores=spines * draw(st.integers(1, 2)),
         hosts_per_leaf=draw(st.integers(1, 2)),
         links_per_pair=pick(draw, (1, 1, 2)),
+        ports_per_host=pick(draw, (1, 1, leaves)),
         overrides=_overrides(draw, alike, "spine*-core0"),
         **_some_links(draw, alike, "host_link", "fabric_link", "core_link"),
     )
@@ -149,8 +151,10 @@ def _clos3(draw: st.DrawFn, alike: bool) -> Clos3:
 
 @st.composite
 def _fat_tree(draw: st.DrawFn, alike: bool) -> FatTree:
+    k = pick(draw, (2, 4))
     return FatTree(
-        k=pick(draw, (2, 4)),
+        k=k,
+        ports_per_host=pick(draw, (1, 1, k // 2)),
         overrides=_overrides(draw, alike, "host0-leaf0"),
         **_some_links(draw, alike, "link"),
     )

@@ -83,7 +83,9 @@ class TestIdealTimes:
 
     def test_a_frame_is_rounded_up_once(self):
         assert serialisation_ps(4160, rate_bps=900 * G) == 36_978
-        assert serialisation_ps(9216 * 100, rate_bps=5000 * G) == -(-9216 * 100 * 8 * 10**12 // (5000 * G))
+        assert serialisation_ps(65_535, rate_bps=7000 * G) == -(-65_535 * 8 * 10**12 // (7000 * G))
+        with pytest.raises(ValueError, match="65535"):
+            serialisation_ps(65_536, rate_bps=G)
 
     def test_equal_links_short_last_frame(self):
         s, last, hops, frames = 83_200, 24_000, 4, 7

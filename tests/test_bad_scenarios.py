@@ -63,7 +63,7 @@ BAD = {
         topology('kind = "fat_tree"\nk = 4\nspines = 2'),
         "topology.spines",
         "'spines'",
-        "kind, k, link, overrides",
+        "kind, k, link, ports_per_host, overrides",
     ),
     "no topology": (TRAFFIC, "topology", "(missing)", '"leaf_spine"'),
     "no traffic": (TOPOLOGY, "traffic", "(missing)", '"incast"'),
@@ -197,6 +197,21 @@ BAD = {
         "topology.ports_per_host",
         "2",
         "a divisor of leaves (3)",
+    ),
+    "leaves of a pod that do not divide": (
+        topology(
+            'kind = "clos3"\npods = 2\nleaves_per_pod = 3\nspines_per_pod = 2\ncores = 2\n'
+            "hosts_per_leaf = 2\nports_per_host = 2"
+        ),
+        "topology.ports_per_host",
+        "2",
+        "a divisor of leaves_per_pod (3)",
+    ),
+    "ports that do not divide a fat tree": (
+        topology('kind = "fat_tree"\nk = 6\nports_per_host = 2'),
+        "topology.ports_per_host",
+        "2",
+        "a divisor of k/2 (3)",
     ),
     "oversubscription 0": (
         TOPOLOGY + "oversubscription = 0" + TRAFFIC,
@@ -361,8 +376,21 @@ BAD = {
         plus('[transport]\ncongestion = {kind = "dcqcn", alpha_period = 0}'),
         "transport.congestion.alpha_period",
         "0ps",
-        "above 0",
+        "at least 1ns",
     ),
+    "period of a picosecond": (
+        plus('[transport]\ncongestion = {kind = "dcqcn", increase_period = "1ps"}'),
+        "transport.congestion.increase_period",
+        "1ps",
+        "at least 1ns",
+    ),
+    "headroom beyond any buffer": (
+        plus("[switch.pfc]\nheadroom = 4611686018427387904"),
+        "switch.pfc.headroom",
+        "4194304TiB",
+        "below 1TB",
+    ),
+    "response of days": (plus('[nic]\npfc_response = "9e5s"'), "nic.pfc_response", "900000s", "at most 1s"),
     "transport of one entry": (
         plus('transport = {control_class = "acks"}'),
         "traffic[0].transport.control_class",
@@ -555,6 +583,27 @@ def test_toml_mistakes_name_file_line_and_column(tmp_path, text, place, words):
     assert "TOML" in str(caught.value)
     for word in words:
         assert word in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        f"name = {'[' * 3000}{']' * 3000}\n" + GOOD,
+        f"{'.'.join(['a'] * 3000)} = 1\n" + GOOD,
+        GOOD + "[switch]\necn = " + "{a = " * 3000 + "1" + "}" * 3000,
+    ],
+)
+def test_documents_nested_too_deeply(tmp_path, text):
+    file = tmp_path / "deep.toml"
+    file.write_text(text)
+    for source, path in ((file, str(file)), (text, "scenario")):
+        with pytest.raises(SpecError, match="nested too deeply") as caught:
+            load_scenario(source)
+        assert caught.value.path == path
+        assert [str(each) for each in scenario_errors(source)] == [str(caught.value)]
+    with pytest.raises(SpecError, match="nested too deeply") as caught:
+        load_scenario(GOOD, overrides=[f"name={'[' * 3000}"])
+    assert caught.value.path == "--set"
 
 
 def test_files_that_cannot_be_read(tmp_path):

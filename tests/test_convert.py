@@ -173,7 +173,7 @@ BAD_SETTINGS = {
     "a flag that is none": ("HAS_WIN", "2", "0 to 1"),
     "certain loss": ("ERROR_RATE_PER_LINK", "1", "below 1"),
     "a stop before it starts": ("SIMULATOR_STOP_TIME", "-1", "seconds"),
-    "a timer of 0": ("RP_TIMER", "0", "above 0"),
+    "a timer of 0": ("RP_TIMER", "0", "at least 1ns"),
     "ACKs rarer than the window": ("L2_ACK_INTERVAL", "1000000", "frames of a window"),
 }
 

@@ -18,6 +18,7 @@ from fabric.keyed_hash import draw, purpose_key
 from fabric.lower import lookahead_ps, lower
 from fabric.lowered import OPEN_END_PS, DropReason, Lowered
 from fabric.lowering.buffers import auto_headroom_bytes, serialisation_ps
+from fabric.lowering.transports import PatternTransports, transport_columns
 from fabric.routing import trace_path
 from fabric.spec.link import Link, LinkOverride
 from fabric.spec.nic import Nic
@@ -25,7 +26,7 @@ from fabric.spec.run import PacketRecord, QueueRecord, Record, Run, ThroughputRe
 from fabric.spec.scenario import Scenario
 from fabric.spec.switch import Ecn, Lossy, Pfc, Switch, TrafficClass
 from fabric.spec.topology import FatTree, LeafSpine, RailOptimized, SingleSwitch
-from fabric.spec.traffic import Flow, Flows, Incast
+from fabric.spec.traffic import AllToAll, Flow, Flows, Incast, Permutation
 from fabric.spec.transport import Dcqcn, FixedWindow, GoBackN, NoCongestionControl, Transport
 from fabric.topology import Network, build_network, from_networkx
 from fabric.workload import FlowTable
@@ -151,12 +152,80 @@ def test_delays_hold_the_latency_of_the_receiver() -> None:
     assert lookahead_ps(lowered) == 150_000
 
 
-@pytest.mark.parametrize(("delay", "message"), [("999ps", "1ns"), ("2s", "latency of the receiver")])
+@pytest.mark.parametrize(("delay", "message"), [("999ps", "1ns"), ("1s", "latency of the receiver")])
 def test_delays_out_of_range_are_refused(delay: str, message: str) -> None:
     graph = networkx.Graph([("host0", "leaf0"), ("host1", "leaf0")])
     network = from_networkx(graph, link=Link(delay=delay))
+    nic = Nic(latency="500ms" if delay == "1s" else 0)
     with pytest.raises(SpecError, match=message):
-        lower(scenario(), network=network)
+        lower(scenario(nic=nic), network=network)
+
+
+def test_thresholds_that_outgrow_every_buffer_are_refused() -> None:
+    fast = SingleSwitch(hosts=2, link=Link(rate=2**62))
+    with pytest.raises(SpecError, match="from 1bps to 4611686018427387904bps") as caught:
+        lower(scenario(fast, switch=Switch(ecn=Ecn(kmin=1, kmax="1MB", scale_from=1), pfc=Pfc(headroom=0))))
+    assert caught.value.path == "switch.ecn.kmax"
+    with pytest.raises(SpecError, match="takes 576") as caught:
+        lower(scenario(fast, switch=Switch(ecn=None), nic=Nic(pfc_response="1s")))
+    assert caught.value.path == "switch.pfc.headroom"
+    own = (TrafficClass(name="data", pfc=Pfc(headroom_delays=1000), ecn=False), TrafficClass(name="control"))
+    far = SingleSwitch(hosts=2, link=Link(rate="10Tbps", delay="1s"))
+    with pytest.raises(SpecError, match="below 1TB") as caught:
+        lower(scenario(far, switch=Switch(classes=own)))
+    assert caught.value.path == "switch.classes[0].pfc.headroom_delays"
+
+
+def test_headroom_of_many_ports_is_added_without_wrapping() -> None:
+    many = SingleSwitch(hosts=20_000)
+    with pytest.raises(SpecError, match="20000 ports") as caught:
+        lower(scenario(many, switch=Switch(buffer="900GB", pfc=Pfc(headroom="999GB"))))
+    assert caught.value.path == "switch.buffer"
+
+
+def test_more_rows_of_transports_than_flows_can_number_are_refused() -> None:
+    flows = 2**16 + 1
+    patterns = PatternTransports(
+        (Transport(congestion=Dcqcn(preset="hpcc", scale_from="1Gbps")),),
+        np.zeros(1, dtype=np.int64),
+        np.zeros(1, dtype=np.uint8),
+        ("transport",),
+    )
+    with pytest.raises(SpecError, match=r"65537 pairs.*at most 65536"):
+        transport_columns(
+            patterns,
+            flow_spec=np.zeros(flows, dtype=np.int64),
+            line_rate_bps=np.arange(1, flows + 1, dtype=np.int64),
+            switch=Switch(),
+        )
+
+
+def test_steps_that_outgrow_every_rate_name_their_entry() -> None:
+    fast = Transport(congestion=Dcqcn(scale_from=1, ai=2**62))
+    entries = [Permutation(size=1), Permutation(size=1, transport=fast)]
+    with pytest.raises(SpecError, match="scaled from 1bps to 400Gbps") as caught:
+        lower(scenario(traffic=entries))
+    assert caught.value.path == "traffic[1].transport.congestion.ai"
+
+
+def test_errors_about_flows_name_the_entry_of_the_scenario() -> None:
+    rails = RailOptimized(servers=2, accelerators_per_server=2, spines=0)
+    entries = [
+        Flows(flows=[Flow(source=0, destination=1, size=1)]),
+        AllToAll(size=1),
+    ]
+    with pytest.raises(SpecError, match="two hosts with a path") as caught:
+        lower(scenario(rails, traffic=entries))
+    assert caught.value.path == "traffic[1]"
+    news = Flows(
+        flows=[
+            Flow(source=0, destination=1, size=1, name="a"),
+            Flow(source=2, destination=3, size=1, after=["a"]),
+        ]
+    )
+    with pytest.raises(SpecError, match="waits for flows whose destination") as caught:
+        lower(scenario(rails, traffic=[entries[0], news]))
+    assert caught.value.path == "traffic[1]"
 
 
 def test_loss_rates_and_devices() -> None:

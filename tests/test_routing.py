@@ -201,6 +201,8 @@ def test_a_slow_detour_is_not_shortened_through_hosts() -> None:
         LeafSpine(leaves=3, spines=2, hosts_per_leaf=3, links_per_pair=2),
         LeafSpine(leaves=4, spines=2, hosts_per_leaf=2, ports_per_host=2),
         FatTree(k=4),
+        FatTree(k=4, ports_per_host=2),
+        Clos3(pods=2, leaves_per_pod=4, spines_per_pod=2, cores=2, hosts_per_leaf=2, ports_per_host=2),
         Clos3(pods=2, leaves_per_pod=2, spines_per_pod=2, cores=4, hosts_per_leaf=2),
         SingleSwitch(hosts=5, ports_per_host=2),
     ],

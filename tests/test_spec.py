@@ -7,6 +7,7 @@ import re
 import tomllib
 
 import msgspec
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -540,3 +541,65 @@ def test_schema_patterns_agree_with_the_parser(name, field, good, bad):
         assert not re.search(text_form["pattern"], text)
         with pytest.raises(ValueError, match="not allowed"):
             kind(text)
+
+
+@pytest.mark.parametrize(
+    ("make", "path", "remedy"),
+    [
+        (lambda: Pfc(headroom=2**62), "Pfc.headroom", "below 1TB"),
+        (lambda: Pfc(xon_offset=2**62), "Pfc.xon_offset", "below 1TB"),
+        (lambda: Ecn(kmax=2**62, scale_from="1Gbps"), "Ecn.kmax", "below 1TB"),
+        (lambda: Switch(pfc_response=2**62), "Switch.pfc_response", "at most 1s"),
+        (lambda: Switch(latency="2s"), "Switch.latency", "at most 1s"),
+        (lambda: Nic(pfc_response="2s"), "Nic.pfc_response", "at most 1s"),
+        (lambda: Nic(latency=2**62), "Nic.latency", "at most 1s"),
+        (lambda: Link(delay=2**62), "Link.delay", "at most 1s"),
+        (lambda: LinkOverride(match="a-b", delay=2**62), "LinkOverride.delay", "at most 1s"),
+        (lambda: Dcqcn(alpha_period="1ps"), "Dcqcn.alpha_period", "at least 1ns"),
+        (lambda: Dcqcn(cut_period="1ps"), "Dcqcn.cut_period", "at least 1ns"),
+        (lambda: Dcqcn(increase_period="999ps"), "Dcqcn.increase_period", "at least 1ns"),
+        (lambda: GoBackN(rto="1ps"), "GoBackN.rto", "at least 1ns"),
+        (lambda: QueueRecord(interval="1ps"), "QueueRecord.interval", "at least 1ns"),
+        (lambda: ThroughputRecord(interval="1ps"), "ThroughputRecord.interval", "at least 1ns"),
+        (
+            lambda: Dcqcn(scale_from=1, ai=2**62).at_line_rate(10**9),
+            "Dcqcn.ai",
+            "scaled from 1bps to 1Gbps",
+        ),
+        (
+            lambda: LeafSpine(
+                leaves=2, spines=1, hosts_per_leaf=9, host_link=Link(rate=2**61), oversubscription=0.001
+            ),
+            "LeafSpine.oversubscription",
+            "(this: 2.075e+22 bit/s)",
+        ),
+        (lambda: SingleSwitch(hosts=2**62), "SingleSwitch.hosts", "from 1 to 65535"),
+        (lambda: Permutation(size=1, start=2**62), "Permutation.start", "about 13 days"),
+        (lambda: Incast(senders=1, size=1, jitter=2**61), "Incast.jitter", "about 13 days"),
+        (lambda: Flow(source=0, destination=1, size=1, start=2**61), "Flow.start", "about 13 days"),
+        (lambda: Flows(file="a.csv", first_start=2**61), "Flows.first_start", "about 13 days"),
+        (
+            lambda: Poisson(load=1, distribution="websearch", duration=2**61),
+            "Poisson.duration",
+            "about 13 days",
+        ),
+    ],
+)
+def test_values_beyond_what_can_be_computed_with(make, path, remedy):
+    with pytest.raises(SpecError) as caught:
+        make()
+    assert caught.value.path == path
+    assert remedy in caught.value.allowed
+
+
+def test_numbers_of_numpy_are_numbers():
+    assert SingleSwitch(hosts=np.int64(4)) == SingleSwitch(hosts=4)
+    assert type(SingleSwitch(hosts=np.uint8(4)).hosts) is int
+    assert Incast(senders=np.int32(3), size=np.int64(5), receivers=np.int8(2)).receivers == 2
+    flow = {"source": np.int32(0), "destination": np.uint16(1), "size": 5}
+    assert Flows(flows=[flow]).flows[0].destination == 1
+    assert Switch(classes=[{"name": "data", "weight": np.int64(3)}]).classes[0].weight == 3
+    assert Ecn(pmax=np.float32(0.5)).pmax == Ecn(pmax=np.float64(0.5)).pmax == 0.5
+    for wrong in (np.float64(3), np.bool_(True), np.arange(2)):
+        with pytest.raises(SpecError, match="an integer"):
+            SingleSwitch(hosts=wrong)

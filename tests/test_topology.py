@@ -13,7 +13,15 @@ from hypothesis import strategies as st
 
 from fabric.errors import SpecError
 from fabric.spec.link import Link, LinkOverride
-from fabric.spec.topology import Clos3, FatTree, GraphFile, LeafSpine, RailOptimized, SingleSwitch
+from fabric.spec.topology import (
+    Clos3,
+    FatTree,
+    GraphFile,
+    LeafSpine,
+    RailOptimized,
+    SingleSwitch,
+    host_count,
+)
 from fabric.topology import (
     TIER_CORE,
     TIER_LEAF,
@@ -111,6 +119,28 @@ def test_dual_homed_hosts_reach_both_leaves_of_their_group() -> None:
     assert arrows_of(network, network.find_ports(["host4"])) == ["host4->leaf2", "host4->leaf3"]
     leaf_hosts = np.bincount(network.link_b[network.link_a < 6], minlength=network.n_nodes)
     assert leaf_hosts[6:10].tolist() == [3, 3, 3, 3]
+
+
+def test_dual_homed_hosts_of_a_pod() -> None:
+    spec = Clos3(pods=2, leaves_per_pod=4, spines_per_pod=2, cores=2, hosts_per_leaf=3, ports_per_host=2)
+    network = build_network(spec)
+    assert network.n_hosts == host_count(spec) == 2 * 2 * 3
+    assert {pair for pair in ends(network) if pair[0] == "host4"} == {("host4", "leaf2"), ("host4", "leaf3")}
+    assert {pair for pair in ends(network) if pair[0] == "host7"} == {("host7", "leaf4"), ("host7", "leaf5")}
+    assert arrows_of(network, network.find_ports(["host11"])) == ["host11->leaf6", "host11->leaf7"]
+    leaf_hosts = np.bincount(network.link_b[network.link_a < 12], minlength=network.n_nodes)
+    assert leaf_hosts[12:20].tolist() == [3] * 8
+    check_ports(network)
+
+
+def test_dual_homed_hosts_of_a_fat_tree() -> None:
+    spec = FatTree(k=4, ports_per_host=2)
+    network = build_network(spec)
+    assert network.n_hosts == host_count(spec) == 8
+    assert arrows_of(network, network.find_ports(["host3"])) == ["host3->leaf2", "host3->leaf3"]
+    ports = np.bincount(network.port_node, minlength=network.n_nodes)
+    assert ports[:8].tolist() == [2] * 8
+    assert ports[8:].tolist() == [4] * 20
 
 
 @pytest.mark.parametrize(
@@ -377,7 +407,7 @@ def graph_of(*edges: tuple[str, str], **kinds: str) -> networkx.Graph:
         (graph_of(("host0", "host1"), ("host1", "leaf0"), ("leaf0", "host2")), "host0 and host2"),
         (graph_of(("host0", "leaf0"), host5="host"), "host5.*at least one edge"),
         (graph_of(("leaf0", "leaf1"), ("leaf1", "leaf2"), ("leaf2", "leaf0")), "at least one host"),
-        (graph_of(("host0", "leaf0"), leaf0="router"), 'topology.graph.leaf0.kind.*"host" or "switch"'),
+        (graph_of(("host0", "leaf0"), leaf0="router"), 'graph, node leaf0, kind.*"host" or "switch"'),
         (graph_of(("host0", "leaf0"), ("leaf0", "leaf0")), "two different nodes"),
         (graph_of(("host0", "leaf 0")), "without spaces"),
     ],
@@ -396,8 +426,67 @@ def test_hosts_cabled_to_each_other_need_no_switch() -> None:
 def test_errors_of_attributes_name_the_edge() -> None:
     graph = networkx.Graph()
     graph.add_edge("host0", "leaf0", rate="fast")
-    with pytest.raises(SpecError, match=r"topology\.graph\.host0-leaf0\.rate.*fast"):
+    with pytest.raises(SpecError, match=r"graph, edge host0-leaf0, rate.*fast"):
         from_networkx(graph)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "message"),
+    [
+        ({"rte": "1Gbps"}, "edge host0-leaf0: 'rte'.*did you mean \"rate\""),
+        ({"bandwidth": 5}, "'bandwidth'.*rate_bps"),
+        ({"rate": "1Gbps", "rate_bps": 10**9}, "rate_bps: 1000000000.*one of rate and rate_bps, not both"),
+        ({"delay_ps": 5000, "delay": "5ns"}, "not both"),
+        ({"link": "first"}, "link: 'first'.*a whole number"),
+        ({"link": None}, "link: None.*a whole number"),
+        ({"link": 1.5}, "link: 1.5.*a whole number"),
+        ({"link": -1}, "link: -1.*a whole number"),
+        ({"delay": 2**62}, "edge host0-leaf0, delay.*at most 1s"),
+    ],
+)
+def test_attributes_of_edges_are_known_and_agree(attributes: dict[str, object], message: str) -> None:
+    graph = networkx.Graph()
+    graph.add_edge("host0", "leaf0", **attributes)
+    graph.add_edge("host1", "leaf0")
+    with pytest.raises(SpecError, match=message):
+        from_networkx(graph)
+
+
+@pytest.mark.parametrize(
+    ("node", "attributes", "message"),
+    [
+        ("leaf0", {"knd": "switch"}, "node leaf0: 'knd'.*did you mean \"kind\""),
+        ("leaf0", {"tier": True}, "node leaf0, tier: True"),
+        ("leaf0", {"tier": 0}, "from 1"),
+        ("host0", {"tier": 2}, "this node is a host"),
+    ],
+)
+def test_attributes_of_nodes_are_known_and_agree(
+    node: str, attributes: dict[str, object], message: str
+) -> None:
+    graph = networkx.Graph([("host0", "leaf0"), ("host1", "leaf0")])
+    graph.add_node(node, **attributes)
+    with pytest.raises(SpecError, match=message):
+        from_networkx(graph)
+
+
+def test_errors_of_a_graph_file_name_the_file(tmp_path: Path) -> None:
+    nodes = '"nodes": [{"id": "host0"}, {"id": "host1"}, {"id": "leaf0"}]'
+    edge = '{"source": "host0", "target": "leaf0"}'
+    wrong = '{"source": "host1", "target": "leaf0", "key": 0, "rate": "9KB"}'
+    (tmp_path / "net.json").write_text(f'{{{nodes}, "edges": [{edge}, {wrong}]}}')
+    with pytest.raises(SpecError, match=r"^net\.json, edge host1-leaf0, rate: '9KB'"):
+        build_network(GraphFile(file="net.json"), base_dir=tmp_path)
+    (tmp_path / "net.json").write_text(f'{{{nodes}, "edges": [{edge}]}}')
+    with pytest.raises(SpecError, match=r"^topology\.file: 'host1'.*at least one edge"):
+        build_network(GraphFile(file="net.json"), base_dir=tmp_path)
+
+
+def test_a_graph_file_nested_too_deeply(tmp_path: Path) -> None:
+    (tmp_path / "deep.json").write_text("[" * 100_000 + "]" * 100_000)
+    with pytest.raises(SpecError, match=r"topology\.file.*nested") as caught:
+        build_network(GraphFile(file="deep.json"), base_dir=tmp_path)
+    assert caught.value.__suppress_context__
 
 
 @pytest.mark.parametrize(

@@ -164,6 +164,36 @@ class TestBuild:
         assert offset.mean() == pytest.approx(US, abs=3 * 2 * US / math.sqrt(12 * n))
         assert len(np.unique(offset)) > 0.99 * n
 
+    @pytest.mark.parametrize(
+        "entry",
+        [
+            Flows(flows=[Flow(source=0, destination=1, size=1, start=2**60)], start="1us"),
+            Permutation(size=1, start=2**60, jitter=2**60),
+            Poisson(load=0.5, distribution="websearch", flows=9, start=2**60),
+        ],
+    )
+    def test_no_flow_starts_after_the_clock(self, entry):
+        with pytest.raises(SpecError, match="about 13 days") as caught:
+            flows_of(Incast(senders=1, size=1), entry)
+        assert caught.value.path == "traffic[1].start"
+
+    def test_starts_of_a_file_have_the_same_bound(self, tmp_path):
+        file = tmp_path / "flows.csv"
+        file.write_text(f"source,destination,size,start\n0,1,1,{2**62}\n")
+        with pytest.raises(SpecError, match="about 13 days") as caught:
+            flows_of(Flows(file=str(file), start="1s"))
+        assert caught.value.path == "traffic[0].start"
+
+    def test_patterns_know_their_entry(self):
+        table = flows_of(Permutation(size=1), Incast(senders=2, size=1, victims=1))
+        assert [table.pattern_path(pattern) for pattern in range(3)] == [
+            "traffic[0]",
+            "traffic[1]",
+            "traffic[1]",
+        ]
+        assert table.flow_path(len(table) - 1) == "traffic[1]"
+        assert FlowTable.from_arrays(0, 1, size_bytes=1, label="x").flow_path(0) == 'traffic "x"'
+
     def test_the_seed_decides(self):
         entry = Poisson(load=0.5, distribution="fb_hadoop", flows=200)
         assert rows(flows_of(entry)) == rows(flows_of(entry))
@@ -259,13 +289,29 @@ class TestExplicit:
 
     def test_a_cycle_through_a_file(self, tmp_path):
         file = self.write(tmp_path, "source,destination,size,start,name,after\n0,1,1,0,a,b\n1,2,1,0,b,a\n")
-        with pytest.raises(SpecError, match="wait for themselves"):
+        with pytest.raises(SpecError, match="wait for themselves") as caught:
             flows_of(Flows(file=file))
+        assert caught.value.path == f"{file}:2 after"
+        assert caught.value.value == '"a" after "b" after "a"'
+
+    def test_a_file_with_only_its_header(self, tmp_path):
+        file = self.write(tmp_path, "source,destination,size,start\n")
+        for flows in ([], [Flow(source=0, destination=1, size=1)]):
+            with pytest.raises(SpecError, match="at least one flow") as caught:
+                flows_of(Flows(file=file, flows=flows))
+            assert caught.value.path == "traffic[0].file"
 
     def test_one_name_twice_across_entries(self, tmp_path):
         file = self.write(tmp_path, "source,destination,size,start,name\n0,1,1,0,a\n")
-        with pytest.raises(SpecError, match="a"):
+        with pytest.raises(SpecError, match=f"a name that {file}:2 does not have") as caught:
             flows_of(Flows(file=file), Flows(flows=[Flow(source=0, destination=1, size=1, name="a")]))
+        assert caught.value.path == "traffic[1].flows[0].name"
+
+    def test_one_name_twice_in_a_file(self, tmp_path):
+        file = self.write(tmp_path, "source,destination,size,start,name\n0,1,1,0,a\n\n0,1,1,0,a\n")
+        with pytest.raises(SpecError, match=f"a name that {file}:2 does not have") as caught:
+            flows_of(Flows(file=file))
+        assert caught.value.path == f"{file}:4 name"
 
 
 class TestIncast:
@@ -491,6 +537,17 @@ class TestPoisson:
         file.write_text("bytes,cdf\n4096,0\n4096,1\n")
         table = flows_of(Poisson(load=0.5, distribution=str(file), flows=50))
         assert set(table.size_bytes.tolist()) == {4096}
+
+    @pytest.mark.parametrize("load", [1e-300, 5e-324, 1e-12])
+    def test_loads_at_which_nothing_arrives(self, load):
+        with pytest.raises(SpecError, match=r"2\^60 ps") as caught:
+            flows_of(Poisson(load=load, distribution="websearch", flows=1))
+        assert caught.value.path == "traffic[0].load"
+
+    def test_flows_that_arrive_after_the_clock(self):
+        with pytest.raises(SpecError, match=r"2\^60 ps") as caught:
+            flows_of(Poisson(load=2e-10, distribution="websearch", flows=3000))
+        assert caught.value.path == "traffic[0].flows"
 
     def test_what_is_refused(self):
         with pytest.raises(SpecError, match="mean gap") as caught:

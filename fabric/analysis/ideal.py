@@ -25,14 +25,14 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from fabric.spec.link import LARGEST_FRAME_BYTES
+
 __all__ = ["PathTimes", "ideal_completion_ps", "ideal_delivery_ps", "serialisation_ps"]
 
 Int64Array = npt.NDArray[np.int64]
 
 BITS_PER_BYTE = 8
 PS_PER_SECOND = 10**12
-LARGEST_FRAME_BYTES = 1_000_000
-"""Above this, `bytes * 8 * 10^12` would leave int64."""
 
 
 def serialisation_ps(wire_bytes: npt.ArrayLike, *, rate_bps: npt.ArrayLike) -> Int64Array:
@@ -41,7 +41,7 @@ def serialisation_ps(wire_bytes: npt.ArrayLike, *, rate_bps: npt.ArrayLike) -> I
     Parameters
     ----------
     wire_bytes : array_like of int
-        Bytes on the wire: frame plus preamble and inter-packet gap. At most 1 MB.
+        Bytes on the wire: frame plus preamble and inter-packet gap. At most 65,535.
     rate_bps : array_like of int
         Link rates in bit/s; broadcast against `wire_bytes`.
 
@@ -53,7 +53,7 @@ def serialisation_ps(wire_bytes: npt.ArrayLike, *, rate_bps: npt.ArrayLike) -> I
     Raises
     ------
     ValueError
-        If a frame is negative or larger than 1 MB, or a rate is not positive.
+        If a frame is negative or larger than 65,535 bytes, or a rate is not positive.
 
     Examples
     --------

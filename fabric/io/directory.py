@@ -104,7 +104,7 @@ def is_result(directory: Path) -> bool:
     """Return whether `directory` holds a result of any version."""
     try:
         meta = json.loads((directory / SUMMARY).read_text(encoding="utf-8"))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(meta, dict) and str(meta.get("format", "")).startswith("fabric-result-")
 

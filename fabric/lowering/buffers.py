@@ -25,9 +25,9 @@ import numpy.typing as npt
 
 from fabric.errors import SpecError
 from fabric.lowered import PROFILE, SCHEDULER
-from fabric.spec.switch import Ecn, Lossy, Pfc, Switch, TrafficClass
+from fabric.spec.switch import BUFFER_LIMIT_BYTES, Ecn, Lossy, Pfc, Switch, TrafficClass
 from fabric.topology.network import Network
-from fabric.units import Rate, Size
+from fabric.units import Rate, Size, format_duration, format_size
 
 __all__ = ["auto_headroom_bytes", "buffer_columns", "scheduler_row", "serialisation_ps"]
 
@@ -62,7 +62,8 @@ def buffer_columns(
     Raises
     ------
     fabric.errors.SpecError
-        Reserves and headroom leave no shared pool in some switch.
+        Reserves and headroom leave no shared pool in some switch, or a threshold that follows from a
+        port's rate is beyond any buffer (1 TB).
     """
     rows, port_row = _profile_rows(network, switch, columns, largest_frame_bytes)
     profiles, number = _deduplicate(rows)
@@ -192,12 +193,14 @@ def _profile_rows(
                 row,
                 each,
                 switch,
+                path="switch.pfc" if not isinstance(each.pfc, Pfc) else f"switch.classes[{number}].pfc",
                 rate_bps=rate_bps,
                 delay_ps=round_trip_ps // 2,
                 bound_bytes=bound_bytes,
                 largest_frame_bytes=largest_frame_bytes,
             )
-            _fill_ecn(row, each, switch, rate_bps)
+            path = "switch.ecn" if not isinstance(each.ecn, Ecn) else f"switch.classes[{number}].ecn"
+            _fill_ecn(row, each, switch, rate_bps, path=path)
     port_row = np.zeros((network.n_ports, n_classes), dtype=np.int64)
     first = 1 + kind_of_port.reshape(-1, 1) * n_classes
     port_row[network.port_node >= network.n_hosts] = first + np.arange(n_classes)
@@ -209,6 +212,7 @@ def _fill_class(
     each: TrafficClass,
     switch: Switch,
     *,
+    path: str,
     rate_bps: int,
     delay_ps: int,
     bound_bytes: int,
@@ -221,9 +225,16 @@ def _fill_class(
         return
     pfc = each.pfc if isinstance(each.pfc, Pfc) else switch.pfc
     row["lossless"] = 1
-    row["headroom_bytes"] = _headroom_bytes(
-        pfc, rate_bps=rate_bps, delay_ps=delay_ps, bound_bytes=bound_bytes
-    )
+    headroom_bytes = _headroom_bytes(pfc, rate_bps=rate_bps, delay_ps=delay_ps, bound_bytes=bound_bytes)
+    if headroom_bytes >= BUFFER_LIMIT_BYTES:
+        scaled = pfc.headroom_delays is not None
+        field = "headroom_delays" if scaled else "headroom"
+        allowed = (
+            f"what makes a headroom below 1TB: at a port of {Rate(rate_bps)} with delays of "
+            f"{format_duration(2 * delay_ps)} there and back it takes {format_size(headroom_bytes)}"
+        )
+        raise SpecError(f"{path}.{field}", getattr(pfc, field), allowed)
+    row["headroom_bytes"] = headroom_bytes
     two_frames = DEFAULT_XON_FRAMES * largest_frame_bytes
     if pfc.xoff is None:
         assert pfc.alpha is not None
@@ -257,13 +268,18 @@ def _fill_lossy(row: npt.NDArray[np.void], lossy: Lossy) -> None:
         row["egress_limit_bytes"] = lossy.limit
 
 
-def _fill_ecn(row: npt.NDArray[np.void], each: TrafficClass, switch: Switch, rate_bps: int) -> None:
+def _fill_ecn(
+    row: npt.NDArray[np.void], each: TrafficClass, switch: Switch, rate_bps: int, *, path: str
+) -> None:
     if each.ecn is False:
         return
     ecn = each.ecn if isinstance(each.ecn, Ecn) else switch.ecn
     if ecn is None:
         return
     base_bps = rate_bps if ecn.scale_from is None else int(ecn.scale_from)
+    if ecn.kmax * rate_bps // base_bps >= BUFFER_LIMIT_BYTES:
+        allowed = f"a size that remains below 1TB if scaled from {Rate(base_bps)} to {Rate(rate_bps)}"
+        raise SpecError(f"{path}.kmax", ecn.kmax, allowed)
     row["ecn_mode"] = ECN_MODE[ecn.mark]
     row["ecn_kmin_bytes"] = ecn.kmin * rate_bps // base_bps
     row["ecn_kmax_bytes"] = ecn.kmax * rate_bps // base_bps
@@ -285,7 +301,10 @@ def _deduplicate(rows: npt.NDArray[np.void]) -> tuple[npt.NDArray[np.void], npt.
 def _shared_bytes(
     network: Network, switch: Switch, port_profiles: npt.NDArray[np.void]
 ) -> npt.NDArray[np.int64]:
-    """What reserves and headroom of all ports and classes leave of each switch's buffer."""
+    """What reserves and headroom of all ports and classes leave of each switch's buffer.
+
+    Each is below 10^12 bytes and a switch has at most 2^16 ports of 8 classes: sums stay below 2^60.
+    """
     reserved = np.zeros(network.n_nodes, dtype=np.int64)
     headroom = np.zeros(network.n_nodes, dtype=np.int64)
     np.add.at(reserved, network.port_node, port_profiles["reserved_bytes"].sum(axis=1))

@@ -9,6 +9,7 @@ outruns one. Delays across hosts are therefore never below the lookahead.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -72,6 +73,7 @@ def dependency_columns(
         start=flows.destination[predecessor[elsewhere]],
         end=source[elsewhere],
         path_hash=flow_hash[waiting[elsewhere]],
+        path_of=lambda row: flows.flow_path(int(waiting[elsewhere[row]])),
     )
     counts = np.bincount(predecessor, minlength=len(flows))
     return {
@@ -92,6 +94,7 @@ def _news_delays(
     start: npt.NDArray[np.uint32],
     end: npt.NDArray[np.uint32],
     path_hash: npt.NDArray[np.uint32],
+    path_of: Callable[[int], str],
 ) -> npt.NDArray[np.int64]:
     """Sum of link delays from hosts `start` to hosts `end`, by the first port of a shortest path."""
     if len(start) == 0:
@@ -101,7 +104,7 @@ def _news_delays(
     if len(lost):
         pair = f"{network.names[start[lost[0]]]} -> {network.names[end[lost[0]]]}"
         allowed = "waits for flows whose destination has a path to the source of the waiting flow"
-        raise SpecError("traffic.after", pair, allowed)
+        raise SpecError(path_of(int(lost[0])), pair, allowed)
     first_port = ports[np.arange(len(start)), np.argmax(closest, axis=1)]
     paths = trace_path(tables, first_port=first_port, destination=end, path_hash=path_hash)
     delay_ps = np.where(paths >= 0, port_delay_ps[np.maximum(paths, 0)], 0)

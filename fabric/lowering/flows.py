@@ -105,8 +105,7 @@ def sending_ports(flows: FlowTable, *, network: Network, routes: Routes) -> npt.
     if len(lost):
         flow = int(lost[0])
         pair = f"{network.names[flows.source[flow]]} -> {network.names[flows.destination[flow]]}"
-        label = flows.patterns[flows.pattern[flow]]
-        raise SpecError(f'traffic "{label}"', pair, "two hosts with a path between them through switches")
+        raise SpecError(flows.flow_path(flow), pair, "two hosts with a path between them through switches")
     turn = _turns(flows.source, closest) % closest.sum(axis=1)
     chosen = np.argmax(closest & (np.cumsum(closest, axis=1) == turn[:, None] + 1), axis=1)
     return np.asarray(ports[np.arange(len(flows)), chosen].astype(np.uint32))
@@ -135,7 +134,6 @@ def _check_frames(flows: FlowTable, frames: npt.NDArray[np.int64], payload: npt.
     wrong = np.flatnonzero((frames > LARGEST_FRAMES) | (frames < 1))
     if len(wrong):
         flow = int(wrong[0])
-        label = flows.patterns[flows.pattern[flow]]
         largest = Size(LARGEST_FRAMES * int(payload[flow]))
         allowed = f"a size from 1 B to {largest} (2^32 - 1 frames of {Size(int(payload[flow]))})"
-        raise SpecError(f'traffic "{label}".size', Size(int(flows.size_bytes[flow])), allowed)
+        raise SpecError(f"{flows.flow_path(flow)}.size", Size(int(flows.size_bytes[flow])), allowed)

@@ -18,7 +18,7 @@ from fabric.keyed_hash import Purpose, draw, purpose_key
 from fabric.spec.nic import Nic
 from fabric.spec.switch import Switch
 from fabric.topology.network import Network
-from fabric.units import Duration
+from fabric.units import Duration, format_duration
 
 __all__ = ["CUT_THROUGH_BYTES", "node_columns", "port_columns"]
 
@@ -27,7 +27,8 @@ CUT_THROUGH_BYTES = 64
 smallest Ethernet frame (IEEE 802.3, clause 4.4.2)."""
 SMALLEST_DELAY_PS = 1_000
 LARGEST_DELAY_PS = 2**40
-"""About 1.1 s: times within a window then fit the engine's 40-bit offsets."""
+"""About 1.1 s, more than any cable: the delays along any path add up to little beside the 64-bit clock,
+and so does what a link carries within its delay."""
 
 
 def node_columns(network: Network, *, switch: Switch, nic: Nic, seed: int) -> dict[str, Any]:
@@ -81,7 +82,7 @@ def _check_delays(network: Network, delay_ps: npt.NDArray[np.int64]) -> None:
     wrong = np.flatnonzero((delay_ps < SMALLEST_DELAY_PS) | (delay_ps > LARGEST_DELAY_PS))
     if len(wrong):
         port = int(wrong[0])
-        delay = f"{Duration(int(delay_ps[port]))} on {network.port_arrow(port)}"
+        delay = f"{format_duration(int(delay_ps[port]))} on {network.port_arrow(port)}"
         allowed = f"a link delay plus latency of the receiver from 1ns to {Duration(LARGEST_DELAY_PS)}"
         raise SpecError("topology", delay, allowed)
 

@@ -26,6 +26,8 @@ __all__ = ["PatternTransports", "pattern_transports", "transport_columns"]
 FEEDBACK = {"cnp": 1, "echo": 2}
 CONGESTION = {"paper": 1, "vendor": 2}
 LARGEST_WINDOW_FRAMES = 2**32 - 1
+MOST_ROWS = 2**16
+"""Flows number rows of the transport table in 16 bits."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,11 +42,14 @@ class PatternTransports:
         Index into `specs`.
     pattern_class : numpy.ndarray of uint8 [patterns]
         Traffic class of the data frames.
+    paths : tuple of str
+        Where the scenario has each of `specs`.
     """
 
     specs: tuple[Transport, ...]
     pattern_spec: npt.NDArray[np.int64]
     pattern_class: npt.NDArray[np.uint8]
+    paths: tuple[str, ...]
 
     @property
     def largest_frame_bytes(self) -> int:
@@ -89,18 +94,22 @@ def pattern_transports(
         A class name that the switch does not have, or a frame that is too large for the wire.
     """
     numbers: dict[Transport, int] = {}
+    paths: list[str] = []
     pattern_spec = np.zeros(len(flows.patterns), dtype=np.int64)
     pattern_class = np.zeros(len(flows.patterns), dtype=np.uint8)
-    patterns = zip(flows.patterns, flows.transport, flows.traffic_class, strict=True)
-    for pattern, (label, own, own_class) in enumerate(patterns):
-        spec, path = (transport, "transport") if own is None else (own, f'traffic "{label}".transport')
+    for pattern, (own, own_class) in enumerate(zip(flows.transport, flows.traffic_class, strict=True)):
+        entry = flows.pattern_path(pattern)
+        spec, path = (transport, "transport") if own is None else (own, f"{entry}.transport")
+        if spec not in numbers:
+            paths.append(path)
         pattern_spec[pattern] = numbers.setdefault(spec, len(numbers))
         _check_frames(spec, largest_gap_bytes, path=path)
         if own_class is None:
             pattern_class[pattern] = switch.class_index(spec.data_class, path=f"{path}.data_class")
         else:
-            pattern_class[pattern] = switch.class_index(own_class, path=f'traffic "{label}".traffic_class')
-    return PatternTransports(tuple(numbers) or (transport,), pattern_spec, pattern_class)
+            pattern_class[pattern] = switch.class_index(own_class, path=f"{entry}.traffic_class")
+    specs = tuple(numbers) or (transport,)
+    return PatternTransports(specs, pattern_spec, pattern_class, tuple(paths) or ("transport",))
 
 
 def transport_columns(
@@ -125,15 +134,25 @@ def transport_columns(
     -------
     dict
         `transports` (at least one row) and `flow_transport`.
+
+    Raises
+    ------
+    fabric.errors.SpecError
+        More than 65,536 rows, or a step of DCQCN that does not fit a rate once it is scaled.
     """
     scales = np.array([_scales(spec) for spec in patterns.specs])
     keys = np.stack([flow_spec, np.where(scales[flow_spec], line_rate_bps, 0)], axis=1)
     distinct, row = np.unique(keys, axis=0, return_inverse=True)
+    if len(distinct) > MOST_ROWS:
+        found = f"{len(distinct)} pairs of a transport and a line rate that it scales with"
+        raise SpecError("traffic", found, f"at most {MOST_ROWS} of them")
     if len(distinct) == 0:
         distinct = np.zeros((1, 2), dtype=np.int64)
     table = np.zeros(len(distinct), dtype=TRANSPORT)
     for number, (spec, rate_bps) in enumerate(distinct.tolist()):
-        _fill_row(table[number : number + 1], patterns.specs[spec], rate_bps, switch)
+        _fill_row(
+            table[number : number + 1], patterns.specs[spec], rate_bps, switch, path=patterns.paths[spec]
+        )
     return {"transports": table, "flow_transport": row.ravel().astype(np.uint16)}
 
 
@@ -141,13 +160,15 @@ def _scales(spec: Transport) -> bool:
     return isinstance(spec.congestion, Dcqcn) and spec.congestion.scale_from is not None
 
 
-def _fill_row(row: npt.NDArray[np.void], spec: Transport, line_rate_bps: int, switch: Switch) -> None:
+def _fill_row(
+    row: npt.NDArray[np.void], spec: Transport, line_rate_bps: int, switch: Switch, *, path: str
+) -> None:
     """Fill one row of the transport table, at a line rate (0 where it does not matter)."""
     reliability = spec.reliability
     row["frame_bytes"] = _frame_bytes(spec)
     row["payload_bytes"] = spec.payload
     row["control_bytes"] = _control_bytes(spec)
-    row["control_class"] = switch.class_index(spec.control_class, path="transport.control_class")
+    row["control_class"] = switch.class_index(spec.control_class, path=f"{path}.control_class")
     row["ack_every"] = spec.ack_every
     row["nack_enabled"] = reliability.nack
     row["nack_on_rewind"] = reliability.nack_on_rewind
@@ -158,7 +179,17 @@ def _fill_row(row: npt.NDArray[np.void], spec: Transport, line_rate_bps: int, sw
         case FixedWindow(window=window):
             row["window_frames"] = _window_frames(window, spec.payload)
         case Dcqcn() as dcqcn:
-            _fill_dcqcn(row, dcqcn.at_line_rate(line_rate_bps) if line_rate_bps else dcqcn, spec.payload)
+            _fill_dcqcn(row, _at_line_rate(dcqcn, line_rate_bps, path=path), spec.payload)
+
+
+def _at_line_rate(dcqcn: Dcqcn, line_rate_bps: int, *, path: str) -> Dcqcn:
+    if not line_rate_bps:
+        return dcqcn
+    try:
+        return dcqcn.at_line_rate(line_rate_bps)
+    except SpecError as error:
+        where = error.path.replace("Dcqcn", f"{path}.congestion", 1)
+        raise SpecError(where, error.value, error.allowed) from None
 
 
 def _fill_dcqcn(row: npt.NDArray[np.void], dcqcn: Dcqcn, payload_bytes: int) -> None:

@@ -11,6 +11,8 @@ unions, variable tuples, literals, quantities and specs told apart by `kind`, an
 
 from __future__ import annotations
 
+import numbers
+import operator
 import re
 import types
 import typing
@@ -58,7 +60,7 @@ def convert(value: Any, annotation: Any, *, path: str = "") -> Any:
     Parameters
     ----------
     value : object
-        Strings, numbers, lists, dictionaries; specs pass as they are.
+        Strings, numbers (NumPy's too), lists, dictionaries; specs pass as they are.
     annotation : type
         A spec, or the type of a field of one.
     path : str
@@ -85,6 +87,9 @@ def convert(value: Any, annotation: Any, *, path: str = "") -> Any:
     try:
         return msgspec.convert(value, annotation, dec_hook=_decode_quantity)
     except msgspec.ValidationError as error:
+        plain = _plain_numbers(value)
+        if plain is not value:
+            return convert(plain, annotation, path=path)
         raise _explain(error, value, annotation, path) from None
     except UnicodeEncodeError as error:
         raise SpecError(path, error.object, "text that UTF-8 can hold") from None
@@ -148,6 +153,24 @@ def missing_field(name: str, annotation: Any, value: Any, *, path: str = "") -> 
 
 def _decode_quantity(kind: type, value: Any) -> Any:
     return kind(value)
+
+
+def _plain_numbers(value: Any) -> Any:
+    """The same data with numbers of other libraries (NumPy's) as Python's; `value` if it has none."""
+    if isinstance(value, dict):
+        plain: Any = {key: _plain_numbers(each) for key, each in value.items()}
+        return plain if any(plain[key] is not each for key, each in value.items()) else value
+    if isinstance(value, list | tuple):
+        plain = [_plain_numbers(each) for each in value]
+        return plain if any(one is not each for one, each in zip(plain, value, strict=True)) else value
+    if type(value) is float or isinstance(value, int):
+        return value
+    if isinstance(value, numbers.Real) and not isinstance(value, numbers.Integral):
+        return float(value)
+    try:
+        return operator.index(value)
+    except TypeError:
+        return value
 
 
 def _options(annotation: Any) -> tuple[Any, ...]:

@@ -20,6 +20,8 @@ LARGEST_FRAME_BYTES = 65_535
 """The largest frame on the wire, gap included."""
 LARGEST_BIT_ERROR_RATE = 1e-6
 """Above this the series by which frames are lost (`docs/design.md`, section 4) is not exact enough."""
+LARGEST_LINK_DELAY_PS = 10**12
+"""1 s; a signal to a geostationary satellite and back takes a quarter of it."""
 SLOWEST_RATE_BPS = 1_000
 """The slowest link: below it one frame could outlast the clock's range."""
 
@@ -32,7 +34,7 @@ class Link(Spec, frozen=True, kw_only=True):
     rate : Rate
         Line rate of each direction in bit/s. Default 400Gbps, today's accelerator NIC.
     delay : Duration
-        Propagation, one way. Default 500ns: 100 m of fibre at 5 ns/m.
+        Propagation, one way; at most 1s. Default 500ns: 100 m of fibre at 5 ns/m.
     loss : float
         Probability that a frame is lost, in [0, 1). Default 0.
     bit_error_rate : float
@@ -54,7 +56,7 @@ class Link(Spec, frozen=True, kw_only=True):
     gap: Size = quantity(20)
 
     def problems(self) -> Iterator[Problem]:
-        yield from _link_problems(self.rate, self.loss, self.bit_error_rate)
+        yield from _link_problems(self)
         if self.gap > LARGEST_FRAME_BYTES:
             yield "gap", self.gap, f"a size of at most {LARGEST_FRAME_BYTES} bytes, gap and frame together"
 
@@ -85,12 +87,15 @@ class LinkOverride(Spec, frozen=True, kw_only=True):
         given = (self.rate, self.delay, self.loss, self.bit_error_rate)
         if all(value is None for value in given):
             yield "match", self.match, "beside it at least one of rate, delay, loss, bit_error_rate"
-        yield from _link_problems(self.rate, self.loss, self.bit_error_rate)
+        yield from _link_problems(self)
 
 
-def _link_problems(rate: Rate | None, loss: float | None, bit_error_rate: float | None) -> Iterator[Problem]:
+def _link_problems(link: Link | LinkOverride) -> Iterator[Problem]:
+    rate, delay, loss, bit_error_rate = link.rate, link.delay, link.loss, link.bit_error_rate
     if rate is not None and rate < SLOWEST_RATE_BPS:
         yield "rate", rate, "a rate of at least 1Kbps"
+    if delay is not None and delay > LARGEST_LINK_DELAY_PS:
+        yield "delay", delay, "a duration of at most 1s"
     if loss is not None and not 0 <= loss < 1:
         yield "loss", loss, "a probability: at least 0 and below 1"
     if bit_error_rate is not None and not 0 <= bit_error_rate <= LARGEST_BIT_ERROR_RATE:

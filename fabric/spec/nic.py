@@ -6,7 +6,10 @@ buffers are not limited: a sender holds back by window, rate and PAUSE.
 
 from __future__ import annotations
 
-from fabric.spec.base import Spec, quantity
+from collections.abc import Iterator
+
+from fabric.spec.base import Problem, Spec, quantity
+from fabric.spec.switch import LARGEST_LATENCY_PS
 from fabric.units import Duration
 
 __all__ = ["Nic"]
@@ -19,9 +22,9 @@ class Nic(Spec, frozen=True, kw_only=True):
     ----------
     latency : Duration
         Fixed processing latency of a received frame, added to the delay of every link that ends
-        at a host. Default 0.
+        at a host; at most 1s. Default 0.
     pfc_response : Duration
-        From the arrival of a PAUSE or RESUME to its effect. Default 0.
+        From the arrival of a PAUSE or RESUME to its effect; at most 1s. Default 0.
     control_ignores_pause : bool
         Whether ACK, NACK and CNP leave the host although the peer has paused their class. Default
         False. Matters where control shares a lossless class with data, as in the HPCC simulator.
@@ -30,3 +33,8 @@ class Nic(Spec, frozen=True, kw_only=True):
     latency: Duration = quantity("0ns")
     pfc_response: Duration = quantity("0ns")
     control_ignores_pause: bool = False
+
+    def problems(self) -> Iterator[Problem]:
+        for name in ("latency", "pfc_response"):
+            if getattr(self, name) > LARGEST_LATENCY_PS:
+                yield name, getattr(self, name), "a duration of at most 1s"

@@ -18,6 +18,8 @@ from fabric.units import Duration, Size
 __all__ = ["PacketRecord", "QueueRecord", "Record", "Run", "ThroughputRecord"]
 
 LARGEST_SEED = 2**63 - 1
+SHORTEST_INTERVAL_PS = 1_000
+"""No frame starts and ends within 1 ns; finer samples only fill memory."""
 
 
 class Run(Spec, frozen=True, kw_only=True):
@@ -62,7 +64,7 @@ class QueueRecord(Spec, frozen=True, kw_only=True):
     ports : tuple of str
         Patterns. Default: every port of a switch.
     interval : Duration, optional
-        The depth at each multiple of this.
+        The depth at each multiple of this; at least 1ns.
     delta : Size, optional
         Every change by at least this. Exactly one of interval and delta is given.
     """
@@ -77,8 +79,8 @@ class QueueRecord(Spec, frozen=True, kw_only=True):
             yield "interval", self.interval, "a duration, or delta: a size"
         if self.interval is not None and self.delta is not None:
             yield "delta", self.delta, f"either interval (here {self.interval}) or delta, not both"
-        if self.interval == 0:
-            yield "interval", self.interval, "a duration above 0"
+        if self.interval is not None and self.interval < SHORTEST_INTERVAL_PS:
+            yield "interval", self.interval, "a duration of at least 1ns"
         if self.delta == 0:
             yield "delta", self.delta, "a size of at least 1 byte"
 
@@ -89,7 +91,7 @@ class ThroughputRecord(Spec, frozen=True, kw_only=True):
     Parameters
     ----------
     interval : Duration
-        Above 0.
+        At least 1ns.
     ports : tuple of str
         Patterns. Default: every port.
     """
@@ -99,8 +101,8 @@ class ThroughputRecord(Spec, frozen=True, kw_only=True):
 
     def problems(self) -> Iterator[Problem]:
         yield from _patterns(self.ports, "ports")
-        if self.interval == 0:
-            yield "interval", self.interval, "a duration above 0"
+        if self.interval < SHORTEST_INTERVAL_PS:
+            yield "interval", self.interval, "a duration of at least 1ns"
 
 
 class PacketRecord(Spec, frozen=True, kw_only=True):

@@ -24,10 +24,12 @@ from fabric.spec.base import Problem, Spec, quantity
 from fabric.spec.decode import did_you_mean
 from fabric.units import Duration, QuantityError, Rate, Size
 
-__all__ = ["Ecn", "Lossy", "Pfc", "Switch", "TrafficClass"]
+__all__ = ["BUFFER_LIMIT_BYTES", "Ecn", "Lossy", "Pfc", "Switch", "TrafficClass"]
 
 BUFFER_LIMIT_BYTES = 10**12
 """Buffers stay below 1 TB: `free * alpha` is then exact in 64 bits."""
+LARGEST_LATENCY_PS = 10**12
+"""Latencies and responses of devices last at most 1 s, so that sums of times stay exact."""
 SMALLEST_ALPHA = 2.0**-16
 LARGEST_ALPHA = 64.0
 LARGEST_CLASSES = 8
@@ -55,7 +57,7 @@ class Ecn(Spec, frozen=True, kw_only=True):
     Parameters
     ----------
     kmin, kmax : Size
-        Queue lengths in bytes, kmin <= kmax. Defaults 800KB and 3200KB.
+        Queue lengths in bytes, kmin <= kmax, below 1 TB (scaled ones too). Defaults 800KB and 3200KB.
     pmax : float
         Probability at kmax, in (0, 1]. Default 0.2.
     mark : {"enqueue", "dequeue"}
@@ -73,6 +75,8 @@ class Ecn(Spec, frozen=True, kw_only=True):
     scale_from: Rate | None = None
 
     def problems(self) -> Iterator[Problem]:
+        if self.kmax >= BUFFER_LIMIT_BYTES:
+            yield "kmax", self.kmax, "a size below 1TB"
         if self.kmin > self.kmax:
             yield "kmin", self.kmin, f"a size of at most kmax ({self.kmax})"
         if not 0 < self.pmax <= 1:
@@ -104,7 +108,7 @@ class Pfc(Spec, frozen=True, kw_only=True):
         With alpha only: RESUME when the use of the pool plus this is at most the threshold.
         None: two of the largest frames.
     headroom : Size or "auto"
-        Per ingress port and class, for what arrives after PAUSE. Default "auto": the bound
+        Per ingress port and class, for what arrives after PAUSE; below 1 TB. Default "auto": the bound
         C (2 d + t_pfc + t_response) + 2 L of that port, which loses nothing for any fan-in
         (C rate, d delay, t_pfc time of a PAUSE frame on the wire, L largest frame).
     headroom_delays : float, optional
@@ -148,6 +152,10 @@ class Pfc(Spec, frozen=True, kw_only=True):
             yield "xon", self.xon, f"a size of at most xoff ({self.xoff})"
         if self.xon_offset is not None and self.alpha is None:
             yield "xon_offset", self.xon_offset, "no xon_offset with xoff; xon sets where sending resumes"
+        if self.xon_offset is not None and self.xon_offset >= BUFFER_LIMIT_BYTES:
+            yield "xon_offset", self.xon_offset, "a size below 1TB"
+        if isinstance(self.headroom, int) and self.headroom >= BUFFER_LIMIT_BYTES:
+            yield "headroom", self.headroom, 'a size below 1TB, or "auto"'
         if self.headroom_delays is not None and self.headroom != "auto":
             yield "headroom_delays", self.headroom_delays, f"either headroom (here {self.headroom}) or this"
         if self.headroom_delays is not None and not 0 <= self.headroom_delays <= LARGEST_HEADROOM_DELAYS:
@@ -245,10 +253,10 @@ class Switch(Spec, frozen=True, kw_only=True):
         Packet memory in bytes, below 1 TB. Default 64MB, that of Tomahawk 3 and of the order of
         Spectrum-3 (42) and Tomahawk 4 (114).
     latency : Duration
-        Fixed pipeline latency, added to the delay of every link that ends at a switch. Default
-        500ns.
+        Fixed pipeline latency, added to the delay of every link that ends at a switch; at most 1s.
+        Default 500ns.
     pfc_response : Duration
-        From the arrival of a PAUSE or RESUME to its effect. Default 0.
+        From the arrival of a PAUSE or RESUME to its effect; at most 1s. Default 0.
     ecn : Ecn or None
         Of classes with `ecn = true`. None (in a file: false): no class is marked that does not
         bring its own.
@@ -289,6 +297,9 @@ class Switch(Spec, frozen=True, kw_only=True):
     def problems(self) -> Iterator[Problem]:
         if not 0 < self.buffer < BUFFER_LIMIT_BYTES:
             yield "buffer", self.buffer, "a size above 0 and below 1TB"
+        for name in ("latency", "pfc_response"):
+            if getattr(self, name) > LARGEST_LATENCY_PS:
+                yield name, getattr(self, name), "a duration of at most 1s"
         if not 1 <= len(self.classes) <= LARGEST_CLASSES:
             names = tuple(each.name for each in self.classes)
             yield "classes", names, f"1 to {LARGEST_CLASSES} classes (there are {len(names)})"

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from typing import Any, ClassVar
+from typing import Any
 
 import msgspec
 
 from fabric.spec.base import Problem, Spec
-from fabric.spec.link import Link, LinkOverride
-from fabric.units import Duration, Rate
+from fabric.spec.graph_file import GraphFile
+from fabric.spec.link import SLOWEST_RATE_BPS, Link, LinkOverride
+from fabric.units import LARGEST, Duration, Rate
 
 __all__ = [
     "Clos3",
@@ -136,7 +137,10 @@ class LeafSpine(Spec, frozen=True, kw_only=True, tag_field="kind", tag="leaf_spi
             yield "ports_per_host", self.ports_per_host, f"a divisor of leaves ({self.leaves})"
         if self.oversubscription is not None and not 0 < self.oversubscription <= 1000:
             yield "oversubscription", self.oversubscription, "a number above 0 and at most 1000"
-        rate = self._uplink_rate()
+        uplink_bps, rate = self._uplink_bps(), self._uplink_rate()
+        if uplink_bps is not None and rate is None:
+            allowed = f"a number that makes fabric_link faster than 1Kbps and slower than {Rate(LARGEST)}"
+            yield "oversubscription", self.oversubscription, f"{allowed} (this: {uplink_bps:.4g} bit/s)"
         if rate is not None and self.fabric_link.rate != rate:
             yield (
                 "fabric_link.rate",
@@ -148,12 +152,16 @@ class LeafSpine(Spec, frozen=True, kw_only=True, tag_field="kind", tag="leaf_spi
         yield from _total(hosts, "hosts_per_leaf", self.hosts_per_leaf)
 
     def _uplink_rate(self) -> Rate | None:
-        """The rate of `fabric_link` that oversubscription asks for; None if nothing (sensible) is."""
+        """The rate of `fabric_link` that oversubscription asks for; None if nothing (possible) is."""
+        rate_bps = self._uplink_bps()
+        return Rate(rate_bps) if rate_bps is not None and SLOWEST_RATE_BPS <= rate_bps <= LARGEST else None
+
+    def _uplink_bps(self) -> int | None:
         ratio = self.oversubscription
         if ratio is None or not 0 < ratio <= 1000 or self.spines < 1 or self.links_per_pair < 1:
             return None
         down_bps = Fraction(self.hosts_per_leaf * self.host_link.rate)
-        return Rate(round(down_bps / Fraction(ratio) / (self.spines * self.links_per_pair)))
+        return round(down_bps / Fraction(ratio) / (self.spines * self.links_per_pair))
 
 
 class Clos3(Spec, frozen=True, kw_only=True, tag_field="kind", tag="clos3"):
@@ -172,6 +180,9 @@ class Clos3(Spec, frozen=True, kw_only=True, tag_field="kind", tag="clos3"):
         Host to leaf, leaf to spine, spine to core.
     links_per_pair : int
         Parallel links between a leaf and a spine. Default 1.
+    ports_per_host : int
+        Default 1; divides `leaves_per_pod`. With k, the leaves of a pod form groups of k, a group
+        serves `hosts_per_leaf` hosts, and port j of a host goes to leaf j of its group.
     overrides : tuple of LinkOverride
         What differs on some of its links. Default: nothing.
     """
@@ -185,12 +196,20 @@ class Clos3(Spec, frozen=True, kw_only=True, tag_field="kind", tag="clos3"):
     fabric_link: Link = msgspec.field(default_factory=Link)
     core_link: Link = msgspec.field(default_factory=Link)
     links_per_pair: int = 1
+    ports_per_host: int = 1
     overrides: tuple[LinkOverride, ...] = ()
 
     def problems(self) -> Iterator[Problem]:
         yield from _counts(
             self, "pods", "leaves_per_pod", "spines_per_pod", "cores", "hosts_per_leaf", "links_per_pair"
         )
+        yield from _ports_per_host(self.ports_per_host)
+        if self.leaves_per_pod % self.ports_per_host:
+            yield (
+                "ports_per_host",
+                self.ports_per_host,
+                f"a divisor of leaves_per_pod ({self.leaves_per_pod})",
+            )
         if self.spines_per_pod > 0 and self.cores % self.spines_per_pod:
             yield "cores", self.cores, f"a multiple of spines_per_pod ({self.spines_per_pod})"
         hosts = host_count(self)
@@ -201,7 +220,7 @@ class Clos3(Spec, frozen=True, kw_only=True, tag_field="kind", tag="clos3"):
 class FatTree(Spec, frozen=True, kw_only=True, tag_field="kind", tag="fat_tree"):
     """The k-ary fat tree (Al-Fares, Loukissas, Vahdat, SIGCOMM 2008): k^3/4 hosts at full bisection.
 
-    The same as `Clos3` with k pods of k/2 leaves and k/2 spines, k^2/4 cores, k/2 hosts a leaf.
+    The same as `Clos3` with k pods of k/2 leaves and k/2 spines, k^2/4 cores, k/2 host ports a leaf.
 
     Parameters
     ----------
@@ -209,17 +228,26 @@ class FatTree(Spec, frozen=True, kw_only=True, tag_field="kind", tag="fat_tree")
         Ports of every switch, even, 2 to 256.
     link : Link
         Every link.
+    ports_per_host : int
+        Default 1; divides k/2. As in `Clos3`; there are so many times fewer hosts.
     overrides : tuple of LinkOverride
         What differs on some of its links. Default: nothing.
     """
 
     k: int
     link: Link = msgspec.field(default_factory=Link)
+    ports_per_host: int = 1
     overrides: tuple[LinkOverride, ...] = ()
 
     def problems(self) -> Iterator[Problem]:
         if not 2 <= self.k <= 256 or self.k % 2:
             yield "k", self.k, "an even integer from 2 to 256"
+        yield from _ports_per_host(self.ports_per_host)
+        if self.k // 2 % self.ports_per_host:
+            yield "ports_per_host", self.ports_per_host, f"a divisor of k/2 ({self.k // 2})"
+        hosts = host_count(self)
+        assert hosts is not None
+        yield from _total(hosts, "k", self.k)
 
     def clos(self) -> Clos3:
         """Return the same network as a `Clos3`."""
@@ -233,6 +261,7 @@ class FatTree(Spec, frozen=True, kw_only=True, tag_field="kind", tag="fat_tree")
             host_link=self.link,
             fabric_link=self.link,
             core_link=self.link,
+            ports_per_host=self.ports_per_host,
             overrides=self.overrides,
         )
 
@@ -291,31 +320,6 @@ class RailOptimized(Spec, frozen=True, kw_only=True, tag_field="kind", tag="rail
         yield from _total(hosts, "servers", self.servers)
 
 
-class GraphFile(Spec, frozen=True, kw_only=True, tag_field="kind", tag="graph"):
-    """A network of one's own: node-link JSON, as networkx writes it, or another simulator's file.
-
-    In JSON, nodes have an attribute `kind`, "host" or "switch"; edges may have `rate`, `delay`, `loss`,
-    `bit_error_rate`. Other files are `topology.txt` of the HPCC simulator and SimAI, and `.topo` of
-    htsim (`docs/formats.md`).
-
-    Parameters
-    ----------
-    file : str
-        Its name; in a scenario file relative to that file.
-    link : Link
-        What an edge does not say.
-    """
-
-    FILES: ClassVar[tuple[str, ...]] = ("file",)
-
-    file: str
-    link: Link = msgspec.field(default_factory=Link)
-
-    def problems(self) -> Iterator[Problem]:
-        if not self.file:
-            yield "file", self.file, "the name of a file: node-link JSON, topology.txt or .topo"
-
-
 Topology = SingleSwitch | LeafSpine | Clos3 | FatTree | RailOptimized | GraphFile
 
 
@@ -327,9 +331,10 @@ def host_count(topology: Topology) -> int | None:
         case LeafSpine():
             return topology.leaves // max(topology.ports_per_host, 1) * topology.hosts_per_leaf
         case Clos3():
-            return topology.pods * topology.leaves_per_pod * topology.hosts_per_leaf
+            groups = topology.leaves_per_pod // max(topology.ports_per_host, 1)
+            return topology.pods * groups * topology.hosts_per_leaf
         case FatTree():
-            return topology.k**3 // 4
+            return topology.k**3 // 4 // max(topology.ports_per_host, 1)
         case RailOptimized():
             return topology.servers * topology.accelerators_per_server
         case GraphFile():

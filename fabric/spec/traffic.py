@@ -17,6 +17,7 @@ from fabric.units import Duration, Size
 
 __all__ = [
     "DISTRIBUTIONS",
+    "LARGEST_START_PS",
     "AllToAll",
     "Flow",
     "Flows",
@@ -31,6 +32,8 @@ DISTRIBUTIONS = ("websearch", "fb_hadoop", "ali_storage")
 """Flow-size distributions that ship with the package."""
 LARGEST_COUNT = 2**31 - 1
 LARGEST_LOAD = 2.0
+LARGEST_START_PS = 2**60
+"""About 13 days: starts and what is added to them stay far from the end of the 64-bit clock."""
 
 
 class _Entry(Spec, frozen=True, kw_only=True):
@@ -45,9 +48,9 @@ class _Entry(Spec, frozen=True, kw_only=True):
     traffic_class : str, optional
         The class of its data frames. None (default): the transport's `data_class`.
     start : Duration
-        When it begins. Default 0.
+        When it begins; at most 2^60 ps (about 13 days). Default 0.
     jitter : Duration
-        Each flow starts later by a uniform draw from [0, jitter). Default 0.
+        Each flow starts later by a uniform draw from [0, jitter); at most 2^60 ps. Default 0.
     """
 
     name: str = ""
@@ -55,6 +58,10 @@ class _Entry(Spec, frozen=True, kw_only=True):
     traffic_class: str | None = None
     start: Duration = quantity("0ns")
     jitter: Duration = quantity("0ns")
+
+    def problems(self) -> Iterator[Problem]:
+        yield from _time(self.start, "start")
+        yield from _time(self.jitter, "jitter")
 
 
 class Flow(Spec, frozen=True, kw_only=True):
@@ -89,6 +96,7 @@ class Flow(Spec, frozen=True, kw_only=True):
         if self.source == self.destination:
             yield "destination", self.destination, "a host other than the source"
         yield from _positive_size(self.size, "size")
+        yield from _time(self.start, "start")
         if self.name and self.name in self.after:
             yield "after", self.name, "flows other than this one"
 
@@ -128,6 +136,9 @@ class Flows(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="flows"):
             yield "start_unit", self.start_unit, 'no start_unit without a file ending in ".cm"'
         if self.first_start is not None and not self.file:
             yield "first_start", self.first_start, "no first_start without a file"
+        if self.first_start is not None:
+            yield from _time(self.first_start, "first_start")
+        yield from super().problems()
 
 
 class Incast(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="incast"):
@@ -172,6 +183,7 @@ class Incast(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="incast"):
             yield "victim_size", self.victim_size, "a size above 0"
         if self.victim_size is not None and self.victims == 0:
             yield "victim_size", self.victim_size, "no victim_size without victims"
+        yield from super().problems()
 
 
 class Permutation(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="permutation"):
@@ -196,6 +208,7 @@ class Permutation(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="perm
     def problems(self) -> Iterator[Problem]:
         yield from _positive_size(self.size, "size")
         yield from _count(self.count, "count")
+        yield from super().problems()
 
 
 class Uniform(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="uniform"):
@@ -217,6 +230,7 @@ class Uniform(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="uniform"
     def problems(self) -> Iterator[Problem]:
         yield from _count(self.flows, "flows")
         yield from _positive_size(self.size, "size")
+        yield from super().problems()
 
 
 class AllToAll(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="all_to_all"):
@@ -239,6 +253,7 @@ class AllToAll(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="all_to_
         yield from _positive_size(self.size, "size")
         if not self.hosts:
             yield "hosts", self.hosts, 'a pattern of host names, such as "*" or "host1?"'
+        yield from super().problems()
 
 
 class Poisson(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="poisson"):
@@ -282,8 +297,11 @@ class Poisson(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="poisson"
             yield "flows", self.flows, f"either duration (here {self.duration}) or flows, not both"
         if self.duration == 0:
             yield "duration", self.duration, "a duration above 0"
+        if self.duration is not None:
+            yield from _time(self.duration, "duration")
         if self.flows is not None:
             yield from _count(self.flows, "flows")
+        yield from super().problems()
 
 
 Traffic = Flows | Incast | Permutation | Uniform | AllToAll | Poisson
@@ -292,6 +310,11 @@ Traffic = Flows | Incast | Permutation | Uniform | AllToAll | Poisson
 def _positive_size(size: Size, name: str) -> Iterator[Problem]:
     if size == 0:
         yield name, size, "a size above 0"
+
+
+def _time(value: Duration, name: str) -> Iterator[Problem]:
+    if value > LARGEST_START_PS:
+        yield name, value, "a duration of at most 2^60 ps (about 13 days)"
 
 
 def _count(value: int, name: str) -> Iterator[Problem]:

@@ -14,15 +14,18 @@ from typing import Any, Literal
 
 import msgspec
 
+from fabric.errors import SpecError
 from fabric.spec.base import Problem, Spec, quantity
 from fabric.spec.decode import convert, did_you_mean, field_types
 from fabric.spec.link import LARGEST_FRAME_BYTES
 from fabric.spec.presets import DCQCN_PRESETS, DEFAULT_DCQCN_PRESET
-from fabric.units import Duration, Rate, Size
+from fabric.units import LARGEST, Duration, Rate, Size, format_rate
 
 __all__ = ["Congestion", "Dcqcn", "FixedWindow", "GoBackN", "NoCongestionControl", "Transport"]
 
 LARGEST_COUNT = 2**32 - 1
+SHORTEST_PERIOD_PS = 1_000
+"""Of what ticks or expires: real clocks are above 1 us, and one of 1 ps would keep a run from ending."""
 
 
 class GoBackN(Spec, frozen=True, kw_only=True):
@@ -31,8 +34,8 @@ class GoBackN(Spec, frozen=True, kw_only=True):
     Parameters
     ----------
     rto : Duration or None
-        Without progress for this long, the sender rewinds. Default 4ms. None (in a file: 0):
-        never.
+        Without progress for this long, the sender rewinds; at least 1ns. Default 4ms. None (in a
+        file: 0): never.
     nack : bool
         Whether the receiver reports a gap. Default True.
     nack_on_rewind : bool
@@ -56,6 +59,8 @@ class GoBackN(Spec, frozen=True, kw_only=True):
             msgspec.structs.force_setattr(self, "rto", None)
 
     def problems(self) -> Iterator[Problem]:
+        if self.rto is not None and self.rto < SHORTEST_PERIOD_PS:
+            yield "rto", self.rto, "a duration of at least 1ns, or 0: never"
         if self.nack_interval == 0:
             yield "nack_interval", self.nack_interval, "a duration above 0, or no nack_interval"
 
@@ -103,11 +108,12 @@ class Dcqcn(Spec, frozen=True, kw_only=True, tag_field="kind", tag="dcqcn"):
     cnp_interval : Duration
         The receiver's smallest time between notifications of one flow.
     alpha_period : Duration
-        The clock of alpha: paper, decay without notification; vendor, update.
+        The clock of alpha: paper, decay without notification; vendor, update. At least 1ns.
     cut_period : Duration
-        Vendor: how often the sender looks for a notification to cut on. Not used by the paper form.
+        Vendor: how often the sender looks for a notification to cut on; at least 1ns. Not used by
+        the paper form.
     increase_period : Duration
-        The increase clock.
+        The increase clock; at least 1ns.
     byte_counter : Size or None
         Paper: bytes sent per increase event. None (in a file: 0): no byte counter.
     fast_recovery : int
@@ -166,8 +172,8 @@ class Dcqcn(Spec, frozen=True, kw_only=True, tag_field="kind", tag="dcqcn"):
             known = ", ".join(f'"{name}"' for name in DCQCN_PRESETS)
             yield "preset", self.preset, f"one of {known}{did_you_mean(self.preset, DCQCN_PRESETS)}"
         for name in ("alpha_period", "cut_period", "increase_period"):
-            if getattr(self, name) == 0:
-                yield name, getattr(self, name), "a duration above 0"
+            if getattr(self, name) < SHORTEST_PERIOD_PS:
+                yield name, getattr(self, name), "a duration of at least 1ns"
         if not 0 < self.g <= 1:
             yield "g", self.g, "a number above 0 and at most 1"
         if not 0 < self.first_cut <= 1:
@@ -186,14 +192,26 @@ class Dcqcn(Spec, frozen=True, kw_only=True, tag_field="kind", tag="dcqcn"):
         """Return these parameters for a port of `rate_bps`, with `ai` and `hai` scaled.
 
         Steps are rounded down to whole bit/s; `scale_from` of the result is None.
+
+        Raises
+        ------
+        SpecError
+            If a step is scaled beyond the largest rate.
         """
         if self.scale_from is None:
             return self
         return self.replace(
-            ai=Rate(self.ai * rate_bps // self.scale_from),
-            hai=Rate(self.hai * rate_bps // self.scale_from),
-            scale_from=None,
+            ai=self._scaled("ai", rate_bps), hai=self._scaled("hai", rate_bps), scale_from=None
         )
+
+    def _scaled(self, name: str, rate_bps: int) -> Rate:
+        step = getattr(self, name)
+        assert self.scale_from is not None
+        scaled_bps = step * rate_bps // self.scale_from
+        if scaled_bps > LARGEST:
+            allowed = f"a rate that remains below 4.6e18 bit/s if scaled from {self.scale_from} to "
+            raise SpecError(f"Dcqcn.{name}", step, allowed + format_rate(rate_bps))
+        return Rate(scaled_bps)
 
 
 Congestion = NoCongestionControl | FixedWindow | Dcqcn
@@ -210,7 +228,8 @@ class Transport(Spec, frozen=True, kw_only=True):
         What a frame carries besides and buffers hold. Default 62: Ethernet 14, IPv4 20, UDP 8,
         BTH 12, ICRC 4, FCS 4 (RoCEv2).
     control_frame : Size
-        An ACK, NACK or CNP as buffers hold it. Default 64, the smallest Ethernet frame.
+        An ACK, NACK or CNP as buffers hold it; padded to `smallest_frame` if below. Default 64, the
+        smallest Ethernet frame.
     data_class, control_class : str
         Traffic classes of data and control frames. Defaults "data" and "control".
     ack_every : int
@@ -219,7 +238,7 @@ class Transport(Spec, frozen=True, kw_only=True):
     reliability : GoBackN
         What happens when frames are lost.
     smallest_frame : Size
-        Shorter frames are padded to this. Default 64 (IEEE 802.3, clause 4.4.2).
+        Shorter frames, data and control, are padded to this. Default 64 (IEEE 802.3, clause 4.4.2).
     congestion : NoCongestionControl, FixedWindow or Dcqcn
         Default `Dcqcn()`.
     """

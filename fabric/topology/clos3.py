@@ -1,10 +1,12 @@
 """Three tiers: pods of leaves and spines, joined by cores; the k-ary fat tree is a case of it.
 
-Within a pod every leaf is joined to every spine. The cores form as many planes as a pod has spines: core
-c is joined to spine `c % spines_per_pod` of every pod, so a frame keeps its plane from the spine of the
-source's pod to the spine of the destination's. Source of the fat tree: Al-Fares, Loukissas and Vahdat,
-"A scalable, commodity data center network architecture", SIGCOMM 2008 (5k^2/4 switches of k ports,
-k^3/4 hosts at full bisection bandwidth; numbering of cores differs).
+A host with several ports is attached to several leaves of its pod, as in `leaf_spine`: with
+`ports_per_host = k` the leaves of a pod form groups of k, and port j of each host of a group goes to the
+group's leaf j. Within a pod every leaf is joined to every spine. The cores form as many planes as a pod
+has spines: core c is joined to spine `c % spines_per_pod` of every pod, so a frame keeps its plane from
+the spine of the source's pod to the spine of the destination's. Source of the fat tree: Al-Fares,
+Loukissas and Vahdat, "A scalable, commodity data center network architecture", SIGCOMM 2008 (5k^2/4
+switches of k ports, k^3/4 hosts at full bisection bandwidth; numbering of cores differs).
 """
 
 from __future__ import annotations
@@ -28,8 +30,8 @@ def clos3(spec: Clos3) -> Network:
     Returns
     -------
     Network
-        Hosts, leaves and spines in order of their pods (leaf `pod * leaves_per_pod + l`), then cores. Low
-        ports face down.
+        Hosts in order of their leaf (group), leaves and spines in order of their pods (leaf
+        `pod * leaves_per_pod + l`), then cores. Low ports face down.
 
     Examples
     --------
@@ -39,9 +41,10 @@ def clos3(spec: Clos3) -> Network:
     (16, 12, 32)
     """
     leaves, spines = spec.pods * spec.leaves_per_pod, spec.pods * spec.spines_per_pod
-    n_hosts = leaves * spec.hosts_per_leaf
+    groups = leaves // spec.ports_per_host
+    n_hosts = groups * spec.hosts_per_leaf
     first_leaf, first_spine, first_core = n_hosts, n_hosts + leaves, n_hosts + leaves + spines
-    host_leaf, host = all_pairs(leaves, spec.hosts_per_leaf)
+    group, member, port = all_pairs(groups, spec.hosts_per_leaf, spec.ports_per_host)
     leaf_pod, leaf, spine, _ = all_pairs(
         spec.pods, spec.leaves_per_pod, spec.spines_per_pod, spec.links_per_pair
     )
@@ -54,7 +57,11 @@ def clos3(spec: Clos3) -> Network:
             Switches("core", spec.cores, TIER_CORE),
         ],
         cables=[
-            Cables(host_leaf * spec.hosts_per_leaf + host, first_leaf + host_leaf, spec.host_link),
+            Cables(
+                group * spec.hosts_per_leaf + member,
+                first_leaf + group * spec.ports_per_host + port,
+                spec.host_link,
+            ),
             Cables(
                 first_leaf + leaf_pod * spec.leaves_per_pod + leaf,
                 first_spine + leaf_pod * spec.spines_per_pod + spine,

@@ -81,5 +81,5 @@ def network_from_data(data: NetworkData, *, link: Link) -> Network:
         link_bit_error_rate=np.full(len(ends), link.bit_error_rate),
         link_gap_bytes=np.full(len(ends), int(link.gap), dtype=np.int64),
     )
-    check_reachable(network)
+    check_reachable(network, path="topology.file")
     return network

@@ -3,13 +3,15 @@
 Both ways in, a networkx graph and a node-link JSON file, come down to two lists of records, a name and
 attributes each. What a node is, is its attribute `kind` ("host" or "switch"); without one, its name
 decides ("host3", "gpu0" against "leaf1", "switch"), and failing that its degree: one cable makes a host.
-Edges may carry `rate` or `rate_bps`, `delay` or `delay_ps`, `loss`, `bit_error_rate`, `gap` or `gap_bytes`;
-what is missing comes from a default link. Every host must reach every other one through switches or
-over a cable of their own, because hosts do not forward.
+Edges may carry `rate` or `rate_bps`, `delay` or `delay_ps`, `loss`, `bit_error_rate`, `gap` or
+`gap_bytes`; what is missing comes from a default link. Other attributes are errors, so that none is
+misspelt unnoticed; what a file needs beside them (ends, keys) is the reader's. Every host must reach
+every other one through switches or over a cable of their own, because hosts do not forward.
 """
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -43,13 +45,17 @@ LINK_FIELDS = {
     "gap_bytes": "gap",
 }
 """Attributes of an edge that are read, and the field of `Link` that each one sets."""
+NODE_FIELDS = ("kind", "tier")
 HIGHEST_TIER = 8
+LARGEST_LINK_NUMBER = 2**32 - 1
 
 Node = tuple[str, Mapping[str, Any]]
 Edge = tuple[str, str, Mapping[str, Any]]
 
 
-def network_from_records(nodes: Sequence[Node], edges: Sequence[Edge], *, link: Link) -> Network:
+def network_from_records(
+    nodes: Sequence[Node], edges: Sequence[Edge], *, link: Link, path: str = "graph", name: str = "graph"
+) -> Network:
     """Build and check a network.
 
     Parameters
@@ -60,6 +66,10 @@ def network_from_records(nodes: Sequence[Node], edges: Sequence[Edge], *, link: 
         One cable each, in order (or in that of the attribute `link`, a number, where edges have it).
     link : Link
         What edges leave out.
+    path : str
+        Where the graph stands in the scenario ("topology.file"), for errors about all of it.
+    name : str
+        What a node or edge is of (the file), for errors about one.
 
     Returns
     -------
@@ -70,22 +80,22 @@ def network_from_records(nodes: Sequence[Node], edges: Sequence[Edge], *, link: 
     fabric.errors.SpecError
         A bad name, kind or attribute, a loop, a host without a cable, or two hosts without a path.
     """
-    degrees = _degrees(nodes, edges)
-    kinds = {name: _kind(name, attributes, degrees[name]) for name, attributes in nodes}
+    degrees = _degrees(nodes, edges, path=path)
+    kinds = {node[0]: _kind(node, degrees[node[0]], where=f"{name}, node {node[0]}") for node in nodes}
     ordered = sorted(nodes, key=lambda node: kinds[node[0]] != "host")
-    numbers = {name: number for number, (name, _) in enumerate(ordered)}
+    numbers = {node: number for number, (node, _) in enumerate(ordered)}
     n_hosts = sum(kind == "host" for kind in kinds.values())
-    for name in list(numbers)[:n_hosts]:
-        if degrees[name] == 0:
-            raise SpecError("topology.graph", name, "hosts with at least one edge; this one has none")
-    edges = sorted(edges, key=lambda edge: int(edge[2].get("link", 0)))
-    links = [_link(edge, link) for edge in edges]
+    for host in list(numbers)[:n_hosts]:
+        if degrees[host] == 0:
+            raise SpecError(path, host, "hosts with at least one edge; this one has none")
+    edges = sorted(edges, key=lambda edge: _link_number(edge, name=name))
+    links = [_link(edge, link, name=name) for edge in edges]
     ends = [sorted((numbers[one], numbers[other])) for one, other, _ in edges]
     columns = np.array(ends, dtype=np.uint32).reshape(-1, 2)
     network = Network(
         names=tuple(numbers),
         n_hosts=n_hosts,
-        tier=infer_tiers(ordered, columns, n_hosts),
+        tier=infer_tiers(ordered, columns, n_hosts, name=name),
         link_a=columns[:, 0],
         link_b=columns[:, 1],
         link_rate_bps=np.array([each.rate for each in links], dtype=np.int64),
@@ -94,11 +104,11 @@ def network_from_records(nodes: Sequence[Node], edges: Sequence[Edge], *, link: 
         link_bit_error_rate=np.array([each.bit_error_rate for each in links], dtype=np.float64),
         link_gap_bytes=np.array([each.gap for each in links], dtype=np.int64),
     )
-    check_reachable(network)
+    check_reachable(network, path=path)
     return network
 
 
-def check_reachable(network: Network) -> None:
+def check_reachable(network: Network, *, path: str = "graph") -> None:
     """Raise a `SpecError` that names two hosts if some pair of hosts has no path.
 
     Raises
@@ -107,7 +117,7 @@ def check_reachable(network: Network) -> None:
         Also when there is no host at all.
     """
     if network.n_hosts == 0:
-        raise SpecError("topology.graph", "no hosts", "at least one host")
+        raise SpecError(path, "no hosts", "at least one host")
     distances = edge_distances(network)
     first_host = np.unique(distances.host_edge, return_index=True)[1]
     for host in first_host:
@@ -125,30 +135,32 @@ def check_reachable(network: Network) -> None:
         lost = np.setdiff1d(lost, cabled)
         if len(lost):
             pair = f"{network.names[host]} and {network.names[lost[0]]}"
-            raise SpecError("topology.graph", pair, "a path through switches between every two hosts")
+            raise SpecError(path, pair, "a path through switches between every two hosts")
 
 
-def _degrees(nodes: Sequence[Node], edges: Sequence[Edge]) -> dict[str, int]:
+def _degrees(nodes: Sequence[Node], edges: Sequence[Edge], *, path: str) -> dict[str, int]:
     """Edges per node, having checked names and ends."""
     degrees: dict[str, int] = {}
     for name, _ in nodes:
         if not name or FORBIDDEN_IN_NAMES.search(name):
             allowed = 'a node name without spaces and without any of :#*?[] or "->"'
-            raise SpecError("topology.graph", name, allowed)
+            raise SpecError(path, name, allowed)
         if name in degrees:
-            raise SpecError("topology.graph", name, "a different name for every node")
+            raise SpecError(path, name, "a different name for every node")
         degrees[name] = 0
     for one, other, _ in edges:
         if one == other:
-            raise SpecError("topology.graph", f"{one}-{other}", "edges between two different nodes")
+            raise SpecError(path, f"{one}-{other}", "edges between two different nodes")
         for name in (one, other):
             if name not in degrees:
-                raise SpecError("topology.graph", name, "a node of the graph" + did_you_mean(name, degrees))
+                raise SpecError(path, name, "a node of the graph" + did_you_mean(name, degrees))
             degrees[name] += 1
     return degrees
 
 
-def _kind(name: str, attributes: Mapping[str, Any], degree: int) -> str:
+def _kind(node: Node, degree: int, *, where: str) -> str:
+    name, attributes = node
+    _check_known(attributes, NODE_FIELDS, where=where)
     kind = attributes.get("kind")
     if kind is None:
         if HOST_NAMES.match(name):
@@ -157,21 +169,56 @@ def _kind(name: str, attributes: Mapping[str, Any], degree: int) -> str:
             return "switch"
         return "host" if degree == 1 else "switch"
     if kind not in ("host", "switch"):
-        raise SpecError(f"topology.graph.{name}.kind", kind, '"host" or "switch"')
+        raise SpecError(f"{where}, kind", kind, '"host" or "switch"')
     return str(kind)
 
 
-def _link(edge: Edge, default: Link) -> Link:
+def _check_known(attributes: Mapping[str, Any], known: Sequence[str], *, where: str) -> None:
+    for key in attributes:
+        if key not in known:
+            hint = did_you_mean(str(key), known)
+            raise SpecError(where, key, f"attributes among {', '.join(known)}{hint}")
+
+
+def _whole(value: object) -> int | None:
+    """A whole number, also of NumPy; None for anything else."""
+    try:
+        return None if isinstance(value, bool) else operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        return None
+
+
+def _link_number(edge: Edge, *, name: str) -> int:
     one, other, attributes = edge
-    given = {LINK_FIELDS[key]: value for key, value in attributes.items() if key in LINK_FIELDS}
+    number = _whole(attributes.get("link", 0))
+    if number is None or not 0 <= number <= LARGEST_LINK_NUMBER:
+        allowed = f"a whole number from 0 to {LARGEST_LINK_NUMBER}, by which edges are ordered"
+        raise SpecError(f"{name}, edge {one}-{other}, link", attributes["link"], allowed)
+    return number
+
+
+def _link(edge: Edge, default: Link, *, name: str) -> Link:
+    one, other, attributes = edge
+    where = f"{name}, edge {one}-{other}"
+    _check_known(attributes, (*LINK_FIELDS, "link"), where=where)
+    given: dict[str, Any] = {}
+    for key, value in attributes.items():
+        field = LINK_FIELDS.get(key)
+        if field in given:
+            both = next(other for other in attributes if LINK_FIELDS.get(other) == field)
+            raise SpecError(f"{where}, {key}", value, f"one of {both} and {key}, not both")
+        if field is not None:
+            given[field] = value
     try:
         return msgspec.structs.replace(default, **given) if given else default
     except SpecError as error:
-        where = f"topology.graph.{one}-{other}.{error.path.rpartition('.')[2]}"
-        raise SpecError(where, error.value, error.allowed) from None
+        field = error.path.rpartition(".")[2]
+        raise SpecError(f"{where}, {field}", error.value, error.allowed) from None
 
 
-def infer_tiers(nodes: Sequence[Node], ends: npt.NDArray[np.uint32], n_hosts: int) -> npt.NDArray[np.uint8]:
+def infer_tiers(
+    nodes: Sequence[Node], ends: npt.NDArray[np.uint32], n_hosts: int, *, name: str = "graph"
+) -> npt.NDArray[np.uint8]:
     """Tier of every node: its attribute `tier`, else 1 more than that of its lowest neighbour.
 
     Switches called "scaleup3" or "nvswitch3" are of the scale-up tier unless they say otherwise.
@@ -184,15 +231,19 @@ def infer_tiers(nodes: Sequence[Node], ends: npt.NDArray[np.uint32], n_hosts: in
         beside[ends[below[ends[:, 0]], 1]] = True
         beside[ends[below[ends[:, 1]], 0]] = True
         tier[beside & (tier == HIGHEST_TIER)] = level
-    for number, (name, attributes) in enumerate(nodes[n_hosts:], start=n_hosts):
+    for number, (node, attributes) in enumerate(nodes):
         if "tier" in attributes:
-            tier[number] = _tier(name, attributes["tier"])
-        elif SCALE_UP_NAMES.match(name):
+            where = f"{name}, node {node}, tier"
+            tier[number] = _tier(attributes["tier"], is_host=number < n_hosts, where=where)
+        elif number >= n_hosts and SCALE_UP_NAMES.match(node):
             tier[number] = TIER_SCALE_UP
     return tier
 
 
-def _tier(name: str, value: object) -> int:
-    if not isinstance(value, int) or not TIER_LEAF <= value <= 255:
-        raise SpecError(f"topology.graph.{name}.tier", value, "a whole number from 1 (leaf) to 255")
-    return value
+def _tier(value: object, *, is_host: bool, where: str) -> int:
+    tier = _whole(value)
+    if is_host and tier != TIER_HOST:
+        raise SpecError(where, value, f"{TIER_HOST}, or no tier: this node is a host")
+    if tier is None or (not is_host and not TIER_LEAF <= tier <= 255):
+        raise SpecError(where, value, "a whole number from 1 (leaf) to 255")
+    return tier

@@ -103,7 +103,7 @@ def from_networkx(graph: Any, *, link: Link | None = None) -> Network:
     ('host0', 'host1', 'host2', 'leaf0', 'leaf1', 'leaf2')
     """
     if graph.is_directed():
-        raise SpecError("topology.graph", type(graph).__name__, "an undirected graph (links are full duplex)")
+        raise SpecError("graph", type(graph).__name__, "an undirected graph (links are full duplex)")
     nodes = [(str(name), attributes) for name, attributes in graph.nodes(data=True)]
     edges = [(str(one), str(other), attributes) for one, other, attributes in graph.edges(data=True)]
     return network_from_records(nodes, edges, link=link or Link())
@@ -138,8 +138,11 @@ def graph_file(spec: GraphFile, *, base_dir: str | Path | None = None) -> Networ
         raise SpecError("topology.file", spec.file, f"a file that can be read ({reason})") from error
     except msgspec.DecodeError as error:
         raise SpecError("topology.file", spec.file, f"a JSON file ({error})") from error
+    except RecursionError:
+        allowed = "a JSON file without lists or objects nested hundreds deep"
+        raise SpecError("topology.file", spec.file, allowed) from None
     nodes, edges = _records(data, spec.file)
-    return network_from_records(nodes, edges, link=spec.link)
+    return network_from_records(nodes, edges, link=spec.link, path="topology.file", name=spec.file)
 
 
 def _records(data: Any, file: str) -> tuple[list[Node], list[Edge]]:
@@ -152,8 +155,26 @@ def _records(data: Any, file: str) -> tuple[list[Node], list[Edge]]:
     edges = data.get("edges", data.get("links"))
     try:
         return (
-            [(str(node["id"]), node) for node in data["nodes"]],
-            [(str(edge["source"]), str(edge["target"]), edge) for edge in edges or ()],
+            [(_node_name(node["id"]), _without(node, "id")) for node in data["nodes"]],
+            [
+                (
+                    _node_name(edge["source"]),
+                    _node_name(edge["target"]),
+                    _without(edge, "source", "target", "key"),
+                )
+                for edge in edges or ()
+            ],
         )
     except (KeyError, TypeError) as error:
         raise SpecError("topology.file", file, expected) from error
+
+
+def _node_name(value: Any) -> str:
+    if not isinstance(value, str | int):
+        raise TypeError
+    return str(value)
+
+
+def _without(record: Mapping[str, Any], *names: str) -> dict[str, Any]:
+    """The attributes of a record beside those that say which node or edge it is."""
+    return {key: value for key, value in record.items() if key not in names}

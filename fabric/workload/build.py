@@ -18,9 +18,19 @@ import numpy as np
 import numpy.typing as npt
 
 from fabric.errors import SpecError
-from fabric.spec.traffic import AllToAll, Flows, Incast, Permutation, Poisson, Traffic, Uniform
+from fabric.spec.traffic import (
+    LARGEST_START_PS,
+    AllToAll,
+    Flows,
+    Incast,
+    Permutation,
+    Poisson,
+    Traffic,
+    Uniform,
+)
 from fabric.topology.network import Network
 from fabric.topology.patterns import did_you_mean
+from fabric.units import format_duration
 from fabric.workload.all_to_all import all_to_all_flows
 from fabric.workload.draws import EntryDraws, Stream
 from fabric.workload.explicit import explicit_flows
@@ -81,6 +91,7 @@ def build_flows(scenario: Scenario, network: Network) -> FlowTable:
     """
     tables: list[FlowTable] = []
     waits: list[Wait] = []
+    named: dict[str, str] = {}
     labels: set[str] = set()
     kinds: Counter[str] = Counter()
     taken = {entry.name for entry in scenario.traffic if entry.name}
@@ -91,9 +102,11 @@ def build_flows(scenario: Scenario, network: Network) -> FlowTable:
         kinds[kind] += 1
         path = f"traffic[{index}]"
         patterns = PATTERNS[type(entry)](entry, network=network, draws=draws, path=path)
+        for pattern in patterns:
+            _check_names(pattern, named)
         label = entry.name or free_label(kind, labels | taken)
         for table, pattern in zip(
-            _tables(entry, patterns, label=label, draws=draws, n_hosts=network.n_hosts, path=path),
+            _tables(entry, patterns, label=label, draws=draws, n_hosts=network.n_hosts, index=index),
             patterns,
             strict=True,
         ):
@@ -102,7 +115,10 @@ def build_flows(scenario: Scenario, network: Network) -> FlowTable:
             labels.update(table.patterns)
             first += len(table)
     table = FlowTable.concatenate(tables)
-    return table.with_waits(_resolve(waits, table.names or ()), path="traffic") if waits else table
+    if not waits:
+        return table
+    places = {wait.flow: wait.place for wait in waits}
+    return table.with_waits(_resolve(waits, table.names or ()), path="traffic", places=places)
 
 
 def _kind(entry: Traffic) -> str:
@@ -133,24 +149,41 @@ def _tables(
     label: str,
     draws: EntryDraws,
     n_hosts: int,
-    path: str,
+    index: int,
 ) -> Iterable[FlowTable]:
     first = 0
     for pattern in patterns:
         flow = np.arange(first, first + len(pattern.source), dtype=np.int64)
         first += len(pattern.source)
+        start_ps = int(entry.start) + pattern.offset_ps + _jitter_ps(int(entry.jitter), flow, draws)
+        latest_ps = int(start_ps.max(initial=0))
+        if latest_ps > LARGEST_START_PS:
+            allowed = "a start with which all flows begin within 2^60 ps (about 13 days); one begins at "
+            raise SpecError(f"traffic[{index}].start", entry.start, allowed + format_duration(latest_ps))
         yield FlowTable.from_arrays(
             pattern.source,
             pattern.destination,
             size_bytes=pattern.size_bytes,
-            start_ps=int(entry.start) + pattern.offset_ps + _jitter_ps(int(entry.jitter), flow, draws),
+            start_ps=start_ps,
             names=pattern.names,
             label=label + pattern.suffix,
             traffic_class=entry.traffic_class or pattern.traffic_class,
             transport=entry.transport,
             n_hosts=n_hosts,
-            path=f"{path}.flows",
+            entry=index,
+            path=f"traffic[{index}].flows",
         )
+
+
+def _check_names(pattern: PatternFlows, named: dict[str, str]) -> None:
+    """Add the names of a pattern to those known, each with its place; refuse one that is taken."""
+    if pattern.names is None or pattern.places is None:
+        return
+    for name, place in zip(pattern.names, pattern.places, strict=True):
+        if name and name in named:
+            other = named[name].rstrip(". ")
+            raise SpecError(f"{place}name", name, f"a name that {other} does not have")
+        named[name] = place
 
 
 def _jitter_ps(jitter_ps: int, flow: npt.NDArray[np.int64], draws: EntryDraws) -> npt.NDArray[np.int64]:

@@ -53,13 +53,16 @@ def explicit_flows(spec: Flows, *, network: Network, draws: EntryDraws, path: st
     Raises
     ------
     SpecError
-        If a host does not exist or a line of the file is wrong (naming file and line).
+        If a host does not exist, the file has no flow, or a line of it is wrong (naming file and line).
     """
     del draws
     rows = [*_rows_of_spec(spec.flows, path)]
     foreign = foreign_flows(spec, network=network) if spec.file else []
     if spec.file and not foreign:
-        rows.extend(_rows_of_file(spec.file, path=f"{path}.file"))
+        of_file = list(_rows_of_file(spec.file, path=f"{path}.file"))
+        if not of_file:
+            raise SpecError(f"{path}.file", spec.file, "a file with at least one flow below its header")
+        rows.extend(of_file)
     if foreign and not rows:
         return foreign
     starts = np.array([row[4] for row in rows], dtype=np.int64)
@@ -76,6 +79,7 @@ def explicit_flows(spec: Flows, *, network: Network, draws: EntryDraws, path: st
             size_bytes=np.array([row[3] for row in rows], dtype=np.int64),
             offset_ps=starts,
             names=names if any(names) else None,
+            places=tuple(row[0] for row in rows) if any(names) else None,
             waits=tuple(Wait(flow, row[6], f"{row[0]}") for flow, row in enumerate(rows) if row[6]),
         ),
         *foreign,

@@ -13,7 +13,7 @@ least one byte; starts not negative; waits that name flows and never form a cycl
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -21,14 +21,14 @@ import numpy as np
 import numpy.typing as npt
 
 from fabric.errors import SpecError
+from fabric.spec.traffic import LARGEST_START_PS
+from fabric.units import LARGEST
 from fabric.workload.waits import find_cycle
 
 if TYPE_CHECKING:
     from fabric.spec.transport import Transport
 
 __all__ = ["FlowTable", "numbered_names"]
-
-LARGEST_QUANTITY = 2**62
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -55,6 +55,8 @@ class FlowTable:
         One name per flow, "" for flows without; None when no flow has one.
     after_flow, after_predecessor : ndarray of uint32 [waits]
         Flow `after_flow[k]` starts when `after_predecessor[k]` has ended; ascending, no pair twice.
+    entries : tuple of (int or None)
+        Number of the traffic entry that each pattern comes from; None: from no scenario.
     """
 
     source: npt.NDArray[np.uint32]
@@ -68,6 +70,7 @@ class FlowTable:
     names: tuple[str, ...] | None
     after_flow: npt.NDArray[np.uint32]
     after_predecessor: npt.NDArray[np.uint32]
+    entries: tuple[int | None, ...]
 
     def __len__(self) -> int:
         return len(self.source)
@@ -91,6 +94,7 @@ class FlowTable:
         traffic_class: str | None = None,
         transport: Transport | None = None,
         n_hosts: int | None = None,
+        entry: int | None = None,
         path: str = "flows",
     ) -> FlowTable:
         """Make a table of one pattern from arrays.
@@ -109,6 +113,8 @@ class FlowTable:
             Of the pattern.
         n_hosts : int, optional
             Checks host numbers against it.
+        entry : int, optional
+            Number of the traffic entry, for errors of later stages.
         path : str
             How errors call the table.
 
@@ -130,8 +136,9 @@ class FlowTable:
         columns = _broadcast(path, source=source, destination=destination, size=size_bytes, start=start_ps)
         flows = len(columns["source"])
         _check_hosts(columns["source"], columns["destination"], n_hosts=n_hosts, path=path)
-        _check_range(columns["size"], low=1, path=f"{path}[%d].size", unit="byte")
-        _check_range(columns["start"], low=0, path=f"{path}[%d].start", unit="picosecond")
+        sizes, starts = columns["size"], columns["start"]
+        _check_range(sizes, low=1, high=LARGEST, path=path, name="size", unit="byte")
+        _check_range(starts, low=0, high=LARGEST_START_PS, path=path, name="start", unit="picosecond")
         checked_names = _check_names(names, flows, path=path)
         after_flow, after_predecessor = _check_waits(after, flows, path=path)
         return cls(
@@ -146,9 +153,21 @@ class FlowTable:
             names=checked_names,
             after_flow=after_flow,
             after_predecessor=after_predecessor,
+            entries=(entry,),
         )
 
-    def with_waits(self, after: npt.ArrayLike, *, path: str = "flows") -> FlowTable:
+    def pattern_path(self, pattern: int) -> str:
+        """Where a pattern is described: "traffic[2]", or its label if it is from no scenario."""
+        entry = self.entries[pattern]
+        return f'traffic "{self.patterns[pattern]}"' if entry is None else f"traffic[{entry}]"
+
+    def flow_path(self, flow: int) -> str:
+        """Where the pattern of a flow is described."""
+        return self.pattern_path(int(self.pattern[flow]))
+
+    def with_waits(
+        self, after: npt.ArrayLike, *, path: str = "flows", places: Mapping[int, str] | None = None
+    ) -> FlowTable:
         """The same flows, with these waits in place of the table's own.
 
         Parameters
@@ -157,6 +176,8 @@ class FlowTable:
             Pairs (flow, predecessor) of rows of this table.
         path : str
             How errors call the table.
+        places : mapping of int to str, optional
+            Where flows that wait are written down, for errors.
 
         Returns
         -------
@@ -173,7 +194,9 @@ class FlowTable:
         >>> chain.after_flow.tolist(), chain.after_predecessor.tolist()
         ([1], [0])
         """
-        after_flow, after_predecessor = _check_waits(after, len(self), path=path)
+        after_flow, after_predecessor = _check_waits(
+            after, len(self), path=path, names=self.names, places=places
+        )
         return replace(self, after_flow=after_flow, after_predecessor=after_predecessor)
 
     @classmethod
@@ -221,6 +244,7 @@ class FlowTable:
             after_predecessor=_join([t.after_predecessor for t in tables], offsets=first_flow).astype(
                 np.uint32
             ),
+            entries=tuple(entry for t in tables for entry in t.entries),
         )
 
 
@@ -261,8 +285,8 @@ def _broadcast(path: str, **columns: npt.ArrayLike) -> dict[str, npt.NDArray[np.
             array = array.astype(np.int64)
         if array.ndim > 1 or not np.issubdtype(array.dtype, np.integer):
             raise SpecError(f"{path}.{name}", values, "whole numbers in one column")
-        if array.size and array.dtype == np.uint64 and int(array.max()) > LARGEST_QUANTITY:
-            raise SpecError(f"{path}.{name}", int(array.max()), f"at most {LARGEST_QUANTITY}")
+        if array.size and array.dtype == np.uint64 and int(array.max()) > LARGEST:
+            raise SpecError(f"{path}.{name}", int(array.max()), f"at most {LARGEST}")
         arrays[name] = array.astype(np.int64)
     lengths = {array.size for array in arrays.values() if array.ndim}
     if len(lengths) > 1:
@@ -289,11 +313,13 @@ def _check_hosts(
         raise SpecError(f"{path}[{flow}].destination", int(destination[flow]), "a host other than the source")
 
 
-def _check_range(values: npt.NDArray[np.int64], *, low: int, path: str, unit: str) -> None:
-    wrong = np.flatnonzero((values < low) | (values > LARGEST_QUANTITY))
+def _check_range(
+    values: npt.NDArray[np.int64], *, low: int, high: int, path: str, name: str, unit: str
+) -> None:
+    wrong = np.flatnonzero((values < low) | (values > high))
     if wrong.size:
         flow = int(wrong[0])
-        raise SpecError(path % flow, int(values[flow]), f"{low} {unit} to {LARGEST_QUANTITY} {unit}s")
+        raise SpecError(f"{path}[{flow}].{name}", int(values[flow]), f"{low} {unit} to {high} {unit}s")
 
 
 def _check_names(names: Sequence[str] | None, flows: int, *, path: str) -> tuple[str, ...] | None:
@@ -309,7 +335,12 @@ def _check_names(names: Sequence[str] | None, flows: int, *, path: str) -> tuple
 
 
 def _check_waits(
-    after: npt.ArrayLike, flows: int, *, path: str
+    after: npt.ArrayLike,
+    flows: int,
+    *,
+    path: str,
+    names: tuple[str, ...] | None = None,
+    places: Mapping[int, str] | None = None,
 ) -> tuple[npt.NDArray[np.uint32], npt.NDArray[np.uint32]]:
     pairs = np.asarray(after, dtype=np.int64)
     if pairs.size == 0:
@@ -325,5 +356,8 @@ def _check_waits(
     pairs = np.unique(pairs, axis=0)
     cycle = find_cycle(pairs[:, 0], predecessor=pairs[:, 1], n_flows=flows)
     if cycle:
-        raise SpecError(f"{path}[{cycle[0]}].after", cycle, "flows that do not wait for themselves")
+        place = (places or {}).get(cycle[0], f"{path}[{cycle[0]}].")
+        called = [f'"{names[flow]}"' if names and names[flow] else str(flow) for flow in cycle]
+        shown = " after ".join([*called, called[0]])
+        raise SpecError(f"{place}after", shown, "flows that do not wait for themselves")
     return pairs[:, 0].astype(np.uint32), pairs[:, 1].astype(np.uint32)

@@ -111,6 +111,9 @@ def _pattern(
     group: int | None,
 ) -> PatternFlows:
     position = {flow: number for number, flow in enumerate(rows.tolist())} if data.waits else {}
+    places = None
+    if data.names is not None:
+        places = tuple(place(file, int(data.line[flow])) + " " for flow in rows.tolist())
     return PatternFlows(
         source=ends[0][rows],
         destination=ends[1][rows],
@@ -118,6 +121,7 @@ def _pattern(
         offset_ps=data.start_ps[rows],
         suffix=suffix,
         names=None if data.names is None else tuple(data.names[flow] for flow in rows.tolist()),
+        places=places,
         waits=tuple(
             Wait(position[flow], names, place(file, int(data.line[flow])) + " ")
             for flow, names in data.waits

@@ -54,6 +54,8 @@ class PatternFlows:
         Added to the label of the entry.
     names : tuple of str, or None
         Names of the flows.
+    places : tuple of str, or None
+        Where each flow is written down, for errors about its name; given with `names`.
     waits : tuple of Wait
         Flows that start after others.
     traffic_class : str, optional
@@ -66,6 +68,7 @@ class PatternFlows:
     offset_ps: npt.NDArray[np.int64] | int = 0
     suffix: str = ""
     names: tuple[str, ...] | None = None
+    places: tuple[str, ...] | None = None
     waits: tuple[Wait, ...] = ()
     traffic_class: str | None = None
 

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fabric.errors import SpecError
-from fabric.spec.traffic import Poisson
+from fabric.spec.traffic import LARGEST_START_PS, Poisson
 from fabric.topology.network import Network
 from fabric.units import format_duration
 from fabric.workload.distributions import SizeDistribution, load_distribution
@@ -33,6 +33,8 @@ FloatArray = npt.NDArray[np.float64]
 
 BITS_PER_BYTE = 8
 PS_PER_SECOND = 10**12
+LATEST_PS = 2.0**62
+"""Later arrivals, which are refused, are taken for this, so that they fit an integer."""
 BLOCK_DRAWS = 1 << 20
 """Draws made at a time; it bounds memory and is not observable."""
 
@@ -60,7 +62,8 @@ def mean_gap_ps(mean_bytes: float, *, load: float, rate_bps: npt.ArrayLike) -> F
     19.26732
     """
     rate = np.asarray(rate_bps, dtype=np.float64)
-    return np.asarray(BITS_PER_BYTE * PS_PER_SECOND * mean_bytes / (load * rate))
+    with np.errstate(over="ignore", divide="ignore"):
+        return np.asarray(BITS_PER_BYTE * PS_PER_SECOND * mean_bytes / (load * rate))
 
 
 def poisson_flows(spec: Poisson, *, network: Network, draws: EntryDraws, path: str) -> list[PatternFlows]:
@@ -82,8 +85,8 @@ def poisson_flows(spec: Poisson, *, network: Network, draws: EntryDraws, path: s
     Raises
     ------
     SpecError
-        If there are fewer than two hosts, a host has no link, the distribution is wrong, or no flow
-        arrives in `duration`.
+        If there are fewer than two hosts, a host has no link, the distribution is wrong, no flow
+        arrives in `duration`, or flows arrive later than 2^60 ps.
     """
     hosts = network.n_hosts
     check_two_hosts(hosts, path=path)
@@ -92,6 +95,9 @@ def poisson_flows(spec: Poisson, *, network: Network, draws: EntryDraws, path: s
     if rates.min() == 0:
         raise SpecError(path, network.names[int(rates.argmin())], "hosts that all have a link")
     gaps = mean_gap_ps(sizes.mean_bytes, load=spec.load, rate_bps=rates)
+    if gaps.max() > LARGEST_START_PS:
+        allowed = f"a load at which a host starts a flow in 2^60 ps (mean gap {gaps.max() / 1e12:.4g} s)"
+        raise SpecError(f"{path}.load", spec.load, allowed)
     if spec.duration is not None:
         expected = spec.duration * float(np.sum(1 / gaps))
         check_flow_count(expected, path=f"{path}.duration", value=spec.duration)
@@ -103,6 +109,9 @@ def poisson_flows(spec: Poisson, *, network: Network, draws: EntryDraws, path: s
         assert spec.flows is not None
         check_flow_count(spec.flows, path=f"{path}.flows", value=spec.flows)
         start, source, number = _first_arrivals(spec.flows, gaps=gaps, draws=draws)
+        if start[-1] > LARGEST_START_PS:
+            allowed = f"flows that arrive within 2^60 ps (the last one at {format_duration(int(start[-1]))})"
+            raise SpecError(f"{path}.flows", spec.flows, allowed)
     return [_flows(start, source=source, number=number, sizes=sizes, draws=draws, hosts=hosts)]
 
 
@@ -154,7 +163,8 @@ def _arrivals_until(
         times[:, 0] += reached[active]
         np.cumsum(times, axis=1, out=times)
         row, column = np.nonzero(times < horizon_ps)
-        pieces.append((times[row, column].astype(np.int64), active[row], number[column]))
+        arrivals = np.minimum(times[row, column], LATEST_PS).astype(np.int64)
+        pieces.append((arrivals, active[row], number[column]))
         reached[active] = times[:, -1]
         active = active[times[:, -1] < horizon_ps]
         first += width
