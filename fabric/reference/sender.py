@@ -1,9 +1,10 @@
-"""The sending half of a flow: go-back-N with an optional window, paced by a congestion control.
+"""The sending half of a flow: go-back-N with a window and a pace that congestion control gives.
 
 Frames are numbered from 0. `next_frame` is the one to send next, `acked` the first that the receiver is
 not known to have, and what lies between is outstanding. A NACK or a time-out goes back to `acked`. The
 pace is a gap between the beginnings of two frames: the time of the frame at the rate that the
-congestion control gives, never less than it occupies the link.
+congestion control gives, never less than it occupies the link. A window is fixed, or follows the rate; then
+it is evaluated after each send, acknowledgement, notification and time-out, and at no other time.
 
 When and on which port a frame begins is the host's business (`host.py`); this file knows the state of
 one flow.
@@ -11,10 +12,11 @@ one flow.
 
 from __future__ import annotations
 
-from .congestion import CongestionControl
+from .control import Acknowledgement, CongestionControl
 from .frame import DATA, NACK, Frame
 from .port import Port
-from .tables import Feedback, Flow
+from .tables import Flow, TelemetryKind
+from .telemetry import Memory
 
 __all__ = ["Sender"]
 
@@ -51,6 +53,7 @@ class Sender:
         "started_ps",
         "timeouts",
         "timer_is_pending",
+        "window_frames",
     )
 
     def __init__(self, flow: Flow, port: Port, control: CongestionControl) -> None:
@@ -69,6 +72,8 @@ class Sender:
         self.retransmitted = 0
         self.timeouts = 0
         self._highest = 0
+        self.window_frames = 0
+        self._follow_rate(0)
 
     @property
     def is_complete(self) -> bool:
@@ -83,7 +88,7 @@ class Sender:
     @property
     def is_sendable(self) -> bool:
         """Started, with a frame left to send that the window allows."""
-        window = self.flow.transport.window_frames
+        window = self.window_frames
         in_window = window == 0 or self.next_frame - self.acked < window
         return self.started_ps >= 0 and self.next_frame < self.flow.frames and in_window
 
@@ -107,14 +112,26 @@ class Sender:
         self.sent += 1
         if sequence < self._highest:
             self.retransmitted += 1
+        memory = None
+        if flow.transport.telemetry and self.next_frame > self._highest:
+            memory = Memory(now_ps, wants_hops=flow.transport.telemetry == TelemetryKind.HOPS)
         self._highest = max(self._highest, self.next_frame)
+        self._follow_rate(now_ps)
         return Frame(
-            DATA, flow.number, sequence, flow.traffic_class, size_bytes, flow.destination, flow.path_hash
+            DATA,
+            flow.number,
+            sequence,
+            flow.traffic_class,
+            size_bytes,
+            flow.destination,
+            flow.path_hash,
+            memory=memory,
         )
 
     def on_acknowledgement(self, frame: Frame, now_ps: int) -> None:
         """An ACK or a NACK has come, for a flow that is not complete."""
-        if frame.sequence > self.acked:
+        acknowledged = max(0, frame.sequence - self.acked)
+        if acknowledged:
             self.acked = frame.sequence
             self.progress_ps = now_ps
             self.next_frame = max(self.next_frame, self.acked)
@@ -123,17 +140,41 @@ class Sender:
             return
         if frame.kind == NACK:
             self._rewind(now_ps)
-        if self.flow.transport.feedback == Feedback.ECHO and frame.mark:
-            self.control.on_mark(now_ps)
+        self.control.on_acknowledgement(
+            Acknowledgement(
+                now_ps,
+                sequence=frame.sequence,
+                acknowledged=acknowledged,
+                next_frame=self.next_frame,
+                mark=frame.mark,
+                memory=frame.memory if acknowledged else None,
+            )
+        )
+        self._follow_rate(now_ps)
+
+    def on_notification(self, now_ps: int) -> None:
+        """A CNP has come."""
+        self.control.on_notification(now_ps)
+        self._follow_rate(now_ps)
 
     def on_timeout(self, now_ps: int) -> None:
         """Nothing was heard for too long: send again from the first frame not acknowledged."""
         self.timeouts += 1
         self._rewind(now_ps)
+        self._follow_rate(now_ps)
 
     def _rewind(self, now_ps: int) -> None:
         self.next_frame = self.acked
         self.progress_ps = now_ps
+
+    def _follow_rate(self, now_ps: int) -> None:
+        """Let the window take the size that goes with the rate."""
+        transport = self.flow.transport
+        if transport.variable_window:
+            rate_bps = self.control.rate_at(now_ps)
+            self.window_frames = transport.window_at(rate_bps, line_bps=float(self.port.rate_bps))
+        else:
+            self.window_frames = transport.window_frames
 
     def _gap_ps(self, wire_bytes: int, now_ps: int) -> int:
         serialization_ps = self.port.serialization_ps(wire_bytes)

@@ -1,0 +1,63 @@
+# In-band telemetry: a sender remembers its frames, switches write down what those meet, an ACK looks
+# it up.
+#
+# Only frames of flows whose congestion control wants it carry the bits that make hosts and switches
+# look here, and only those that are sent for the first time: a repeated frame is not told apart from
+# the first one by its number (Karn and Partridge, "Improving Round-Trip Time Estimates in Reliable
+# Transport Protocols", SIGCOMM 1987). Values are whole and have 64 bits; paths may have any length.
+
+from fabric.engine.flow cimport Sender
+from fabric.engine.frame_log cimport FrameLog, FrameMemory, HopRecord, hop_records, log_open, log_resize, log_slot
+from fabric.engine.packet cimport SPARE_LOGGED, SPARE_STAMPED, Packet
+from fabric.engine.profile cimport TELEMETRY_HOPS
+from fabric.engine.types cimport i64, u8, u32, unlikely
+from fabric.engine.world cimport World
+
+
+cdef inline u8 log_frame(World* w, u32 flow, const Sender* s, i64 start_ps) noexcept nogil:
+    """Remembers the frame `s.next`, which leaves for the first time; the bits that it then carries."""
+    cdef FrameLog* log = &w.logs[flow]
+    cdef FrameMemory* memory
+    if not log_open(log, s.acked, s.next):
+        w.out_of_memory = 1
+        return 0
+    memory = log_slot(log, s.next)
+    memory.sent_ps = start_ps
+    memory.sequence = s.next
+    memory.hops = 0
+    if w.transports[s.transport].telemetry == TELEMETRY_HOPS:
+        return SPARE_LOGGED | SPARE_STAMPED
+    return SPARE_LOGGED
+
+
+cdef inline void stamp(World* w, const Packet* frame, u32 port, i64 start_ps) noexcept nogil:
+    """A switch port begins to send a frame that collects telemetry."""
+    cdef FrameLog* log = &w.logs[frame.flow]
+    cdef FrameMemory* memory
+    cdef HopRecord* record
+    cdef u32 index
+    if log.capacity == 0:
+        return
+    memory = log_slot(log, frame.sequence)
+    if memory.sequence != frame.sequence:
+        return
+    if unlikely(memory.hops == log.room):
+        if not log_resize(log, log.capacity, 2 * log.room):
+            w.out_of_memory = 1
+            return
+        memory = log_slot(log, frame.sequence)
+    record = hop_records(memory) + memory.hops
+    memory.hops += 1
+    record.time_ps = start_ps
+    record.tx_bytes = w.ports[port].tx_bytes
+    record.port = port
+    record.queue_bytes = 0
+    for index in range(port * w.n_classes, (port + 1) * w.n_classes):
+        record.queue_bytes += w.queues[index].bytes
+
+
+cdef inline FrameMemory* recall(World* w, u32 flow, const Packet* ack, u32 acknowledged) noexcept nogil:
+    """The memory of the frame that caused an ACK; NULL if it has none, or says nothing new."""
+    if acknowledged == 0 or not ack.spare & SPARE_LOGGED:
+        return NULL
+    return log_slot(&w.logs[flow], ack.sequence - 1)
