@@ -59,9 +59,7 @@ class DcqcnVendor(CongestionControl):
         "target_bps",
     )
 
-    def __init__(
-        self, transport: Transport, *, line_bps: float, on_change: RateListener
-    ) -> None:
+    def __init__(self, transport: Transport, *, line_bps: float, on_change: RateListener) -> None:
         self._transport = transport
         self._line_bps = line_bps
         self._on_change = on_change
