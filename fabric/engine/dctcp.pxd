@@ -4,7 +4,7 @@
 # mark cuts the rate by alpha/2, at most once a window; a window without a cut in it ends with a step up.
 # With a window that follows the rate this is DCTCP's window, sent at window / base round trip.
 
-from fabric.engine.flow cimport CC_ACTIVE, CC_REDUCED, Sender
+from fabric.engine.flow cimport CC_ACTIVE, CC_COUNTING, CC_REDUCED, Sender
 from fabric.engine.numbers cimport least, most
 from fabric.engine.pace cimport note_rate
 from fabric.engine.profile cimport TransportProfile
@@ -15,13 +15,13 @@ from fabric.engine.world cimport World
 cdef inline void dctcp_new_window(Sender* s, const TransportProfile* p, u32 sequence) noexcept nogil:
     """Everything that was in flight when this window began has been acknowledged."""
     cdef double share
-    if s.cc_flags & CC_ACTIVE:
+    if s.cc_flags & CC_COUNTING:
         share = least(<double>s.cc.dctcp.marked / <double>s.cc.dctcp.batch, 1.0)
         s.cc.dctcp.alpha = (1.0 - p.g) * s.cc.dctcp.alpha + p.g * share
         s.cc.dctcp.marked = 0
         s.cc.dctcp.batch = s.next - sequence + 1
     else:
-        s.cc_flags |= CC_ACTIVE
+        s.cc_flags |= CC_COUNTING
         s.cc.dctcp.batch = s.next + 1
     s.cc.dctcp.last = s.next
 
@@ -33,6 +33,7 @@ cdef inline void dctcp_ack(
     """An ACK or a NACK."""
     cdef double before = s.cc.rate
     cdef bint window_begins = sequence > s.cc.dctcp.last
+    s.cc_flags |= CC_ACTIVE
     if mark:
         s.cc.dctcp.marked += acknowledged
     if window_begins:

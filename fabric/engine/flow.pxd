@@ -20,6 +20,7 @@ cdef enum CongestionFlag:
     CC_CUT = 4              # vendor form: marked since the last cut
     CC_INCREASING = 8       # vendor form: the increase timer runs
     CC_REDUCED = 16         # DCTCP: cut in this window
+    CC_COUNTING = 32        # DCTCP: the first window has begun
 
 cdef struct DcqcnState:
     double rate             # bit/s

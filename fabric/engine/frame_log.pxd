@@ -14,6 +14,10 @@ from fabric.engine.types cimport i64, u8, u32, u64
 cdef enum:
     LOG_FIRST_FRAMES = 16
     LOG_FIRST_HOPS = 3
+    CACHE_LINE_BYTES = 64
+
+cdef extern from "<stdlib.h>":
+    void* aligned_alloc(size_t, size_t) noexcept nogil
 
 cdef struct HopRecord:      # at a switch port, when the frame began to leave
     i64 time_ps
@@ -26,6 +30,7 @@ cdef struct FrameMemory:    # followed by `FrameLog.room` hop records
     i64 sent_ps
     u32 sequence
     u32 hops
+    u64 unused[2]           # so that two hop records share a cache line and none has two
 
 cdef struct FrameLog:
     u8* slots
@@ -37,7 +42,7 @@ cdef struct FrameLog:
 
 
 cdef inline u64 memory_bytes(u32 room) noexcept nogil:
-    return sizeof(FrameMemory) + <u64>room * sizeof(HopRecord)
+    return (sizeof(FrameMemory) + <u64>room * sizeof(HopRecord) + CACHE_LINE_BYTES - 1) & ~<u64>(CACHE_LINE_BYTES - 1)
 
 
 cdef inline FrameMemory* log_slot(const FrameLog* log, u32 sequence) noexcept nogil:
@@ -53,7 +58,7 @@ cdef inline bint log_resize(FrameLog* log, u32 capacity, u32 room) noexcept nogi
     cdef FrameLog bigger = log[0]
     cdef FrameMemory* memory
     cdef u32 k
-    bigger.slots = <u8*>malloc(<u64>capacity * memory_bytes(room))
+    bigger.slots = <u8*>aligned_alloc(CACHE_LINE_BYTES, <u64>capacity * memory_bytes(room))
     if bigger.slots == NULL:
         return False
     bigger.capacity = capacity

@@ -7,10 +7,19 @@
 # Transport Protocols", SIGCOMM 1987). Values are whole and have 64 bits; paths may have any length.
 
 from fabric.engine.flow cimport Sender
-from fabric.engine.frame_log cimport FrameLog, FrameMemory, HopRecord, hop_records, log_open, log_resize, log_slot
-from fabric.engine.packet cimport SPARE_LOGGED, SPARE_STAMPED, Packet
+from fabric.engine.frame_log cimport (
+    CACHE_LINE_BYTES,
+    FrameLog,
+    FrameMemory,
+    HopRecord,
+    hop_records,
+    log_open,
+    log_resize,
+    log_slot,
+)
+from fabric.engine.packet cimport DATA, SPARE_LOGGED, SPARE_STAMPED, Packet
 from fabric.engine.profile cimport TELEMETRY_HOPS
-from fabric.engine.types cimport i64, u8, u32, unlikely
+from fabric.engine.types cimport i64, prefetch, u8, u32, unlikely
 from fabric.engine.world cimport World
 
 
@@ -22,6 +31,7 @@ cdef inline u8 log_frame(World* w, u32 flow, const Sender* s, i64 start_ps) noex
         w.out_of_memory = 1
         return 0
     memory = log_slot(log, s.next)
+    prefetch(log_slot(log, s.next + 1))
     memory.sent_ps = start_ps
     memory.sequence = s.next
     memory.hops = 0
@@ -54,6 +64,17 @@ cdef inline void stamp(World* w, const Packet* frame, u32 port, i64 start_ps) no
     record.queue_bytes = 0
     for index in range(port * w.n_classes, (port + 1) * w.n_classes):
         record.queue_bytes += w.queues[index].bytes
+
+
+cdef inline void prefetch_memory(const World* w, const Packet* frame) noexcept nogil:
+    """Asks for what a frame that arrives soon will write or, as an ACK, look up."""
+    cdef const FrameLog* log = &w.logs[frame.flow]
+    cdef u32 sequence = frame.sequence if frame.kind == DATA else frame.sequence - 1
+    cdef const u8* memory
+    if log.capacity and frame.spare & (SPARE_STAMPED if frame.kind == DATA else SPARE_LOGGED):
+        memory = <const u8*>log_slot(log, sequence)
+        prefetch(memory)
+        prefetch(memory + CACHE_LINE_BYTES)
 
 
 cdef inline FrameMemory* recall(World* w, u32 flow, const Packet* ack, u32 acknowledged) noexcept nogil:
