@@ -273,7 +273,7 @@ class TestTimely:
     def test_the_queue_stays_below_the_high_threshold(self) -> None:
         """At 10 Gbit/s 500 us are 625 KB; without congestion control the queue would have no bound.
 
-        Where it is has no unique answer (Zhu et al., "ECN or Delay", CoNEXT 2016), nor has the use of the link.
+        Where it settles has no unique answer (Zhu et al., "ECN or Delay", CoNEXT 2016).
         """
         outcome = incast(4, Timely(min_rate="10Mbps"), rate="10Gbps", delay="1us", until_ps=60 * MS)
         first, both = outcome, outcome.until(120 * MS)
