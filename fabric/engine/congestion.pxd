@@ -21,7 +21,7 @@ from fabric.engine.profile cimport (
     CONGESTION_HPCC,
     TransportProfile,
 )
-from fabric.engine.telemetry cimport recall
+from fabric.engine.telemetry cimport hops_of, recall
 from fabric.engine.timely cimport timely_ack
 from fabric.engine.types cimport i64, later, u32, unlikely
 from fabric.engine.world cimport World
@@ -117,7 +117,7 @@ cdef inline void hear_acknowledgement(
         memory = recall(w, flow, frame, acknowledged)
         if memory != NULL:
             if p.congestion == CONGESTION_HPCC:
-                hpcc_ack(w, flow, s, p, line_bps, frame.sequence, memory, time_ps)
+                hpcc_ack(w, flow, s, p, line_bps, frame.sequence, memory, hops_of(frame, memory), time_ps)
             else:
                 timely_ack(w, flow, s, p, line_bps, frame.sequence, memory, time_ps)
     follow_rate(w, s, p, line_bps)

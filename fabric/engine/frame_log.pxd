@@ -6,7 +6,7 @@
 # frame stays 32 bytes, and flows that look at no memories have none. A frame is remembered when it is
 # sent for the first time, so a memory belongs to one frame on the wire.
 
-from libc.stdlib cimport free, malloc
+from libc.stdlib cimport free
 from libc.string cimport memcpy
 
 from fabric.engine.types cimport i64, u8, u32, u64
@@ -29,16 +29,16 @@ cdef struct HopRecord:      # at a switch port, when the frame began to leave
 cdef struct FrameMemory:    # followed by `FrameLog.room` hop records
     i64 sent_ps
     u32 sequence
-    u32 hops
+    u32 further_hops        # beyond those that the frame itself counts
     u64 unused[2]           # so that two hop records share a cache line and none has two
 
 cdef struct FrameLog:
     u8* slots
     u32 capacity            # a power of two; 0 before the first frame and after the last ACK
     u32 room                # hop records a memory has space for
-    HopRecord* seen         # those of the last frame that congestion control looked at
+    u32 first               # memories before this frame's may have been given to others
     u32 n_seen
-    u32 seen_room
+    HopRecord* seen         # those of the last frame that congestion control looked at
 
 
 cdef inline u64 memory_bytes(u32 room) noexcept nogil:
@@ -76,6 +76,7 @@ cdef inline bint log_resize(FrameLog* log, u32 capacity, u32 room) noexcept nogi
 
 cdef inline bint log_open(FrameLog* log, u32 acked, u32 sequence) noexcept nogil:
     """Makes room for one more frame in flight; False without memory."""
+    log.first = acked
     if log.capacity == 0:
         return log_resize(log, LOG_FIRST_FRAMES, LOG_FIRST_HOPS)
     if sequence - acked >= log.capacity:
@@ -83,18 +84,17 @@ cdef inline bint log_open(FrameLog* log, u32 acked, u32 sequence) noexcept nogil
     return True
 
 
-cdef inline bint log_keep(FrameLog* log, FrameMemory* memory) noexcept nogil:
+cdef inline bint log_keep(FrameLog* log, FrameMemory* memory, u32 hops) noexcept nogil:
     """Keeps a memory's hop records as those seen last; False without memory."""
-    if log.seen_room < memory.hops:
-        free(log.seen)
-        log.seen_room = 0
-        log.n_seen = 0
-        log.seen = <HopRecord*>malloc(memory.hops * sizeof(HopRecord))
-        if log.seen == NULL:
+    cdef HopRecord* seen
+    if hops != log.n_seen:
+        seen = <HopRecord*>aligned_alloc(CACHE_LINE_BYTES, memory_bytes(hops))
+        if seen == NULL:
             return False
-        log.seen_room = memory.hops
-    log.n_seen = memory.hops
-    memcpy(log.seen, hop_records(memory), memory.hops * sizeof(HopRecord))
+        free(log.seen)
+        log.seen = seen
+        log.n_seen = hops
+    memcpy(log.seen, hop_records(memory), hops * sizeof(HopRecord))
     return True
 
 
@@ -106,4 +106,3 @@ cdef inline void log_free(FrameLog* log) noexcept nogil:
     log.capacity = 0
     log.room = 0
     log.n_seen = 0
-    log.seen_room = 0

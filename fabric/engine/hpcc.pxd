@@ -16,13 +16,13 @@ from fabric.engine.types cimport i64, sooner, u32, unlikely
 from fabric.engine.world cimport World
 
 
-cdef inline bint same_links(const FrameLog* log, FrameMemory* memory) noexcept nogil:
+cdef inline bint same_links(const FrameLog* log, FrameMemory* memory, u32 hops) noexcept nogil:
     """Whether a frame took the path of the one before, and came later everywhere."""
     cdef const HopRecord* now = hop_records(memory)
     cdef u32 k
-    if log.n_seen != memory.hops:
+    if log.n_seen != hops:
         return False
-    for k in range(memory.hops):
+    for k in range(hops):
         if now[k].port != log.seen[k].port or now[k].time_ps <= log.seen[k].time_ps:
             return False
     return True
@@ -36,7 +36,7 @@ cdef inline void hpcc_measure(World* w, const FrameLog* log, FrameMemory* memory
     cdef double highest = -1.0, use
     cdef i64 elapsed_ps, highest_ps = 0
     cdef u32 k
-    for k in range(memory.hops):
+    for k in range(log.n_seen):
         elapsed_ps = now[k].time_ps - then[k].time_ps
         use = (
             <double>(now[k].tx_bytes - then[k].tx_bytes) * 8e12 / <double>elapsed_ps
@@ -70,20 +70,20 @@ cdef inline void hpcc_update(Sender* s, const TransportProfile* p, double line_b
 
 cdef inline void hpcc_ack(
     World* w, u32 flow, Sender* s, const TransportProfile* p, double line_bps, u32 sequence, FrameMemory* memory,
-    i64 time_ps
+    u32 hops, i64 time_ps
 ) noexcept nogil:
     """An ACK of a frame that has collected telemetry."""
     cdef FrameLog* log = &w.logs[flow]
     cdef double before = s.cc.rate
     cdef bint full = sequence > s.cc.hpcc.last
-    if memory.hops == 0:
+    if hops == 0:
         return
     if not s.cc_flags & CC_ACTIVE:
         s.cc_flags |= CC_ACTIVE
         s.cc.hpcc.reference = line_bps
         s.cc.hpcc.utilisation = 1.0
         s.cc.hpcc.last = s.next
-    elif unlikely(not same_links(log, memory)):
+    elif unlikely(not same_links(log, memory, hops)):
         pass
     elif full or p.fast_reaction:
         hpcc_measure(w, log, memory, s, p.base_rtt_ps)
@@ -91,5 +91,5 @@ cdef inline void hpcc_ack(
         note_rate(w, flow, s, before, time_ps)
     else:
         return
-    if unlikely(not log_keep(log, memory)):
+    if unlikely(not log_keep(log, memory, hops)):
         w.out_of_memory = 1

@@ -19,6 +19,8 @@ cdef enum:
 cdef enum SpareBit:
     SPARE_LOGGED = 1            # its sender remembers this frame (ACK: the frame that caused it)
     SPARE_STAMPED = 2           # and switches write down what it meets
+    SPARE_HOP_SHIFT = 2         # from here on: how many have, as far as that can be counted
+    SPARE_MOST_HOPS = 63
 
 cdef struct Packet:
     i64 time_ps

@@ -9,7 +9,7 @@ from fabric.engine.flow cimport Receiver
 from fabric.engine.link cimport announce, begin_frame
 from fabric.engine.nic cimport free_for_control, nic_advance, nic_try, queue_control
 from fabric.engine.node cimport Node
-from fabric.engine.packet cimport ACK, CNP, NACK, SPARE_LOGGED, Packet
+from fabric.engine.packet cimport ACK, CNP, NACK, SPARE_STAMPED, Packet
 from fabric.engine.port cimport Port
 from fabric.engine.profile cimport FEEDBACK_CNP, FEEDBACK_ECHO, TransportProfile
 from fabric.engine.sender cimport ON_DELIVERED, release_dependents
@@ -104,7 +104,7 @@ cdef inline void on_data(World* w, Node* n, u32 port, const Packet* frame, i64 t
     nic_advance(w, n, port, &w.ports[port], time_ps)
     if likely(frame.sequence == r.expected):
         kind = take_in_order(w, r, flow, p, time_ps)
-        logged = frame.spare & SPARE_LOGGED
+        logged = frame.spare & ~SPARE_STAMPED
     elif frame.sequence > r.expected:
         kind = take_out_of_order(r, p, frame.sequence, time_ps)
     else:

@@ -17,9 +17,10 @@ from fabric.engine.frame_log cimport (
     log_resize,
     log_slot,
 )
-from fabric.engine.packet cimport DATA, SPARE_LOGGED, SPARE_STAMPED, Packet
+from fabric.engine.packet cimport DATA, SPARE_HOP_SHIFT, SPARE_LOGGED, SPARE_MOST_HOPS, SPARE_STAMPED, Packet
+from fabric.engine.port cimport Port
 from fabric.engine.profile cimport TELEMETRY_HOPS
-from fabric.engine.types cimport i64, prefetch, u8, u32, unlikely
+from fabric.engine.types cimport i64, likely, prefetch, trailing_zeros, u8, u32, unlikely
 from fabric.engine.world cimport World
 
 
@@ -34,36 +35,51 @@ cdef inline u8 log_frame(World* w, u32 flow, const Sender* s, i64 start_ps) noex
     prefetch(log_slot(log, s.next + 1))
     memory.sent_ps = start_ps
     memory.sequence = s.next
-    memory.hops = 0
+    memory.further_hops = 0
     if w.transports[s.transport].telemetry == TELEMETRY_HOPS:
         return SPARE_LOGGED | SPARE_STAMPED
     return SPARE_LOGGED
 
 
-cdef inline void stamp(World* w, const Packet* frame, u32 port, i64 start_ps) noexcept nogil:
-    """A switch port begins to send a frame that collects telemetry."""
+cdef inline void stamp(World* w, Packet* frame, u32 port, i64 start_ps) noexcept nogil:
+    """A switch port begins to send a frame that collects telemetry.
+
+    It writes and does not read: the memory is not in the cache. That an old frame's memory has passed to
+    another can be seen early, while nodes of one window are handled out of order, but then its sender
+    knows of its arrival, and nobody looks at it any more.
+    """
     cdef FrameLog* log = &w.logs[frame.flow]
     cdef FrameMemory* memory
     cdef HopRecord* record
-    cdef u32 index
-    if log.capacity == 0:
+    cdef const Port* p = &w.ports[port]
+    cdef u8 classes = p.backlog
+    cdef u32 hop = frame.spare >> SPARE_HOP_SHIFT
+    if unlikely(log.capacity == 0 or frame.sequence < log.first):
         return
     memory = log_slot(log, frame.sequence)
-    if memory.sequence != frame.sequence:
-        return
-    if unlikely(memory.hops == log.room):
+    if likely(hop < SPARE_MOST_HOPS):
+        frame.spare += 1 << SPARE_HOP_SHIFT
+    else:
+        hop += memory.further_hops
+        memory.further_hops += 1
+    if unlikely(hop >= log.room):
         if not log_resize(log, log.capacity, 2 * log.room):
             w.out_of_memory = 1
             return
         memory = log_slot(log, frame.sequence)
-    record = hop_records(memory) + memory.hops
-    memory.hops += 1
+    record = hop_records(memory) + hop
     record.time_ps = start_ps
-    record.tx_bytes = w.ports[port].tx_bytes
+    record.tx_bytes = p.tx_bytes
     record.port = port
     record.queue_bytes = 0
-    for index in range(port * w.n_classes, (port + 1) * w.n_classes):
-        record.queue_bytes += w.queues[index].bytes
+    while classes:
+        record.queue_bytes += w.queues[port * w.n_classes + trailing_zeros(classes)].bytes
+        classes &= classes - 1
+
+
+cdef inline u32 hops_of(const Packet* ack, const FrameMemory* memory) noexcept nogil:
+    """Hop records of the frame that caused an ACK."""
+    return (ack.spare >> SPARE_HOP_SHIFT) + memory.further_hops
 
 
 cdef inline void prefetch_memory(const World* w, const Packet* frame) noexcept nogil:
@@ -75,6 +91,10 @@ cdef inline void prefetch_memory(const World* w, const Packet* frame) noexcept n
         memory = <const u8*>log_slot(log, sequence)
         prefetch(memory)
         prefetch(memory + CACHE_LINE_BYTES)
+        if frame.kind != DATA:
+            prefetch(log.seen)
+            prefetch(<const u8*>log.seen + CACHE_LINE_BYTES)
+            prefetch(&w.senders[frame.flow].cc)
 
 
 cdef inline FrameMemory* recall(World* w, u32 flow, const Packet* ack, u32 acknowledged) noexcept nogil:
