@@ -9,11 +9,11 @@
 from libc.stdlib cimport qsort, realloc
 from libc.string cimport memset
 
-from fabric.engine.node cimport Node, Wake
+from fabric.engine.node cimport HOST, Node, Wake
 from fabric.engine.packet cimport Packet
 from fabric.engine.ring cimport Ring, ring_front, ring_pop, ring_slot
 from fabric.engine.rng cimport tie_break
-from fabric.engine.telemetry cimport prefetch_memory
+from fabric.engine.telemetry cimport prefetch_recall, prefetch_stamp
 from fabric.engine.types cimport NEVER, i64, later, prefetch, trailing_zeros, u32, u64, unlikely
 from fabric.engine.world cimport ERROR_MEMORY, ArrivalKeys, World, check
 
@@ -166,6 +166,7 @@ cdef inline void prefetch_memories(World* w, const Node* n) noexcept nogil:
     cdef u64 bits
     cdef u32 word, local, position
     cdef const Ring* ring
+    cdef const Packet* frame
     for word in range(n.n_wakes):
         bits = w.wakes[n.first_wake + word].bits
         while bits:
@@ -174,8 +175,12 @@ cdef inline void prefetch_memories(World* w, const Node* n) noexcept nogil:
             ring = &w.ports[w.port_peer[local]].link
             position = ring.head
             while position != ring.tail and ring_slot(ring, position).time_ps < w.window_end_ps:
-                if ring_slot(ring, position).spare:
-                    prefetch_memory(w, ring_slot(ring, position))
+                frame = ring_slot(ring, position)
+                if frame.spare:
+                    if n.kind == HOST:
+                        prefetch_recall(w, frame)
+                    else:
+                        prefetch_stamp(w, frame)
                 position += 1
 
 

@@ -18,7 +18,7 @@ from fabric.engine.queues cimport queue_front, queue_pop
 from fabric.engine.recorder cimport record_queue
 from fabric.engine.ring cimport ring_front
 from fabric.engine.scheduler cimport dwrr_pick, top_level
-from fabric.engine.telemetry cimport stamp
+from fabric.engine.telemetry cimport prefetch_stamp, stamp
 from fabric.engine.types cimport NEVER, i64, likely, prefetch, trailing_zeros, u8, u32, u64, unlikely
 from fabric.engine.world cimport World, check
 
@@ -73,6 +73,8 @@ cdef inline void start_queued(World* w, Node* n, u32 local, Port* p, i64 start_p
     if q.bytes == 0:
         p.backlog &= ~<u8>(1 << c)
         q.deficit = 0
+    elif unlikely(w.logs != NULL):
+        prefetch_stamp(w, queue_front(w, n, index))
     if unlikely(p.record & RECORD_QUEUE != 0):
         record_queue(w, port, c, start_ps)
     if unlikely(resume):

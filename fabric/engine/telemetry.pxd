@@ -17,7 +17,7 @@ from fabric.engine.frame_log cimport (
     log_resize,
     log_slot,
 )
-from fabric.engine.packet cimport DATA, SPARE_HOP_SHIFT, SPARE_LOGGED, SPARE_MOST_HOPS, SPARE_STAMPED, Packet
+from fabric.engine.packet cimport ACK, SPARE_HOP_SHIFT, SPARE_LOGGED, SPARE_MOST_HOPS, SPARE_STAMPED, Packet
 from fabric.engine.port cimport Port
 from fabric.engine.profile cimport TELEMETRY_HOPS
 from fabric.engine.types cimport i64, likely, prefetch, trailing_zeros, u8, u32, unlikely
@@ -82,19 +82,25 @@ cdef inline u32 hops_of(const Packet* ack, const FrameMemory* memory) noexcept n
     return (ack.spare >> SPARE_HOP_SHIFT) + memory.further_hops
 
 
-cdef inline void prefetch_memory(const World* w, const Packet* frame) noexcept nogil:
-    """Asks for what a frame that arrives soon will write or, as an ACK, look up."""
+cdef inline void prefetch_stamp(const World* w, const Packet* frame) noexcept nogil:
+    """Asks for where a frame that a switch will send soon will be stamped."""
     cdef const FrameLog* log = &w.logs[frame.flow]
-    cdef u32 sequence = frame.sequence if frame.kind == DATA else frame.sequence - 1
+    if frame.spare & SPARE_STAMPED and log.capacity:
+        prefetch(hop_records(log_slot(log, frame.sequence)) + (frame.spare >> SPARE_HOP_SHIFT))
+
+
+cdef inline void prefetch_recall(const World* w, const Packet* frame) noexcept nogil:
+    """Asks for what an ACK that arrives soon will look up."""
+    cdef const FrameLog* log = &w.logs[frame.flow]
     cdef const u8* memory
-    if log.capacity and frame.spare & (SPARE_STAMPED if frame.kind == DATA else SPARE_LOGGED):
-        memory = <const u8*>log_slot(log, sequence)
-        prefetch(memory)
-        prefetch(memory + CACHE_LINE_BYTES)
-        if frame.kind != DATA:
-            prefetch(log.seen)
-            prefetch(<const u8*>log.seen + CACHE_LINE_BYTES)
-            prefetch(&w.senders[frame.flow].cc)
+    if frame.kind != ACK or not frame.spare & SPARE_LOGGED or log.capacity == 0:
+        return
+    memory = <const u8*>log_slot(log, frame.sequence - 1)
+    prefetch(memory)
+    prefetch(memory + CACHE_LINE_BYTES)
+    prefetch(log.seen)
+    prefetch(<const u8*>log.seen + CACHE_LINE_BYTES)
+    prefetch(&w.senders[frame.flow].cc)
 
 
 cdef inline FrameMemory* recall(World* w, u32 flow, const Packet* ack, u32 acknowledged) noexcept nogil:
