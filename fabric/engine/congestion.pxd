@@ -11,8 +11,8 @@ from fabric.engine.dcqcn_vendor cimport vendor_catch_up, vendor_mark
 from fabric.engine.dctcp cimport dctcp_ack
 from fabric.engine.flow cimport CC_ACTIVE, SENDER_LISTENS, SENDER_LOGS, Sender
 from fabric.engine.frame_log cimport FrameMemory
-from fabric.engine.hpcc cimport hpcc_ack
-from fabric.engine.pace cimport line_rate, window_at
+from fabric.engine.hpcc cimport hpcc_ack, hpcc_sent, hpcc_start
+from fabric.engine.pace cimport gap_at, line_rate, window_at
 from fabric.engine.packet cimport Packet
 from fabric.engine.profile cimport (
     CONGESTION_DCQCN_PAPER,
@@ -23,7 +23,7 @@ from fabric.engine.profile cimport (
 )
 from fabric.engine.telemetry cimport hops_of, recall
 from fabric.engine.timely cimport timely_ack
-from fabric.engine.types cimport i64, later, u32, unlikely
+from fabric.engine.types cimport i64, u32, unlikely
 from fabric.engine.world cimport World
 
 
@@ -36,6 +36,8 @@ cdef inline void congestion_start(World* w, Sender* s) noexcept nogil:
         s.window_frames = window_at(p, s.cc.rate, s.cc.rate)
     if p.congestion == CONGESTION_DCTCP:
         s.cc.dctcp.alpha = 1.0
+    elif p.congestion == CONGESTION_HPCC:
+        hpcc_start(s)
     if p.telemetry:
         s.flags |= SENDER_LOGS
 
@@ -79,9 +81,9 @@ cdef inline i64 pacing_gap(
         follow_rate(w, s, p, line_bps)
     else:
         rate = s.cc.rate
-    if rate >= line_bps:
-        return serialisation_ps
-    return later(serialisation_ps, <i64>(<double>wire_bytes * 8e12 / rate))
+        if p.congestion == CONGESTION_HPCC:
+            hpcc_sent(s, wire_bytes, serialisation_ps, start_ps)
+    return gap_at(rate, line_bps, wire_bytes, serialisation_ps)
 
 
 cdef inline void hear_mark(World* w, u32 flow, Sender* s, const TransportProfile* p, i64 time_ps) noexcept nogil:

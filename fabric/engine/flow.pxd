@@ -21,6 +21,7 @@ cdef enum CongestionFlag:
     CC_INCREASING = 8       # vendor form: the increase timer runs
     CC_REDUCED = 16         # DCTCP: cut in this window
     CC_COUNTING = 32        # DCTCP: the first window has begun
+    CC_MOVED = 64           # HPCC: the instant from which the flow may send has moved
 
 cdef struct DcqcnState:
     double rate             # bit/s
@@ -39,6 +40,9 @@ cdef struct HpccState:
     double utilisation      # U, averaged over a base round trip
     u32 last                # an ACK beyond this frame is the next full update
     u32 stage               # full updates since the last multiplicative one
+    i64 sent_ps             # the frame sent last: its start, how long it takes, and its size
+    i64 sent_serialisation_ps
+    u32 sent_wire_bytes
 
 cdef struct DctcpState:
     double rate

@@ -5,15 +5,30 @@
 # round trip T to drain. The most used link, averaged over T, moves the rate: in proportion where it is
 # used more than eta, else by a step. Every ACK starts from the reference rate, which follows once a
 # round trip, so that no news is counted twice. The window is rate x T. When the path changes (or frames
-# pass each other), what is known of the links starts anew.
+# pass each other), what is known of the links starts anew. A pause that has begun is measured anew at
+# a changed rate, as in the authors' simulator: else a slow flow would hear of its new rate too late.
 
-from fabric.engine.flow cimport CC_ACTIVE, Sender
+from fabric.engine.flow cimport CC_ACTIVE, CC_MOVED, Sender
 from fabric.engine.frame_log cimport FrameLog, FrameMemory, HopRecord, hop_records, log_keep
 from fabric.engine.numbers cimport least, most
-from fabric.engine.pace cimport note_rate
+from fabric.engine.pace cimport gap_at, note_rate
 from fabric.engine.profile cimport TransportProfile
 from fabric.engine.types cimport i64, sooner, u32, unlikely
 from fabric.engine.world cimport World
+
+
+cdef inline void hpcc_start(Sender* s) noexcept nogil:
+    """A flow starts; `cc.rate` is the line rate."""
+    s.cc_flags |= CC_ACTIVE
+    s.cc.hpcc.reference = s.cc.rate
+    s.cc.hpcc.utilisation = 1.0
+
+
+cdef inline void hpcc_sent(Sender* s, u32 wire_bytes, i64 serialisation_ps, i64 start_ps) noexcept nogil:
+    """A frame has begun to leave."""
+    s.cc.hpcc.sent_ps = start_ps
+    s.cc.hpcc.sent_serialisation_ps = serialisation_ps
+    s.cc.hpcc.sent_wire_bytes = wire_bytes
 
 
 cdef inline bint same_links(const FrameLog* log, FrameMemory* memory, u32 hops) noexcept nogil:
@@ -78,17 +93,19 @@ cdef inline void hpcc_ack(
     cdef bint full = sequence > s.cc.hpcc.last
     if hops == 0:
         return
-    if not s.cc_flags & CC_ACTIVE:
-        s.cc_flags |= CC_ACTIVE
-        s.cc.hpcc.reference = line_bps
-        s.cc.hpcc.utilisation = 1.0
+    if log.n_seen == 0:
         s.cc.hpcc.last = s.next
     elif unlikely(not same_links(log, memory, hops)):
         pass
     elif full or p.fast_reaction:
         hpcc_measure(w, log, memory, s, p.base_rtt_ps)
         hpcc_update(s, p, line_bps, full)
-        note_rate(w, flow, s, before, time_ps)
+        if s.cc.rate != before:
+            note_rate(w, flow, s, before, time_ps)
+            s.cc_flags |= CC_MOVED
+            s.next_time_ps = s.cc.hpcc.sent_ps + gap_at(
+                s.cc.rate, line_bps, s.cc.hpcc.sent_wire_bytes, s.cc.hpcc.sent_serialisation_ps
+            )
     else:
         return
     if unlikely(not log_keep(log, memory, hops)):

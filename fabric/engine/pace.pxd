@@ -7,7 +7,7 @@
 from fabric.engine.flow cimport Sender
 from fabric.engine.profile cimport TransportProfile
 from fabric.engine.recorder cimport FLOW_RECORD_RATE, record_rate
-from fabric.engine.types cimport i64, u32, u64, unlikely
+from fabric.engine.types cimport i64, later, u32, u64, unlikely
 from fabric.engine.world cimport World
 
 cdef enum:
@@ -28,6 +28,13 @@ cdef inline u32 window_at(const TransportProfile* p, double rate, double line_bp
     if frames < p.ack_every:
         return p.ack_every
     return <u32>frames if frames < MOST_FRAMES else <u32>MOST_FRAMES
+
+
+cdef inline i64 gap_at(double rate, double line_bps, u32 wire_bytes, i64 serialisation_ps) noexcept nogil:
+    """The time from the start of a frame to the start of the flow's next one, at a rate."""
+    if rate >= line_bps:
+        return serialisation_ps
+    return later(serialisation_ps, <i64>(<double>wire_bytes * 8e12 / rate))
 
 
 cdef inline void note_rate(World* w, u32 flow, const Sender* s, double before, i64 time_ps) noexcept nogil:

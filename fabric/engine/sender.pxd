@@ -6,6 +6,7 @@
 
 from fabric.engine.congestion cimport congestion_catch_up, congestion_start, hear_acknowledgement, hear_cnp
 from fabric.engine.flow cimport (
+    CC_MOVED,
     SENDER_COMPLETE,
     SENDER_LISTENS,
     SENDER_LOGS,
@@ -91,11 +92,12 @@ cdef inline void complete(World* w, u32 flow, Sender* s, i64 time_ps) noexcept n
 
 
 cdef inline void settle_ready(World* w, u32 flow, Sender* s, i64 time_ps) noexcept nogil:
-    """Whether a flow may send can have changed, either way: a window that follows the rate can shrink."""
-    if unlikely(s.flags & SENDER_LISTENS != 0) and s.flags & SENDER_READY and not sendable(s):
-        leave_ready(w, flow, s)
-    else:
-        make_ready(w, flow, s, time_ps)
+    """Whether and when a flow may send can have changed, either way: a window can shrink with its rate."""
+    if unlikely(s.flags & SENDER_LISTENS != 0) and s.flags & SENDER_READY:
+        if s.cc_flags & CC_MOVED or not sendable(s):
+            leave_ready(w, flow, s)
+    s.cc_flags &= ~CC_MOVED
+    make_ready(w, flow, s, time_ps)
 
 
 cdef inline void on_feedback(World* w, Node* n, const Packet* frame, i64 time_ps) noexcept nogil:

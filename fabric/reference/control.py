@@ -55,6 +55,9 @@ class CongestionControl(ABC):
 
     __slots__ = ()
 
+    moves_pauses = False
+    """Whether a pause that has begun is measured anew when an acknowledgement changes the rate."""
+
     @abstractmethod
     def rate_at(self, now_ps: int) -> float:
         """The rate in bit/s now."""

@@ -119,9 +119,10 @@ class Host(Node):
         self._settle(sender, now_ps)
 
     def _settle(self, sender: Sender, now_ps: int) -> None:
-        """A flow may send now that could not, or no longer (a window can shrink): the port is tried."""
-        if sender.is_ready and not sender.is_sendable:
+        """A flow may send now or earlier, or no longer (a window can shrink): the port is tried."""
+        if sender.is_ready and (sender.has_moved or not sender.is_sendable):
             self._queue_of(sender).leave(sender)
+        sender.has_moved = False
         self._enter_if_sendable(sender, now_ps)
         self.try_port(sender.port, now_ps)
 

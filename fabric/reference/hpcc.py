@@ -8,8 +8,9 @@ from the reference rate, which becomes the rate once a round trip, so that no ne
 The window is rate x T (`Transport.window_at`). Source: Li et al., *HPCC: High Precision Congestion
 Control*, SIGCOMM 2019, algorithm 1, in terms of rates as in the authors' simulator.
 
-When a frame took another path than the one before, or passed it, the records are replaced and nothing
-else happens. NACKs and ACKs without telemetry change nothing.
+A pause that has begun is measured anew at a changed rate, as in the authors' simulator: else a slow flow
+would hear of its new rate too late. When a frame took another path than the one before, or passed it,
+the records are replaced and nothing else happens. NACKs and ACKs without telemetry change nothing.
 """
 
 from __future__ import annotations
@@ -49,6 +50,8 @@ class Hpcc(CongestionControl):
         "stage",
         "utilisation",
     )
+
+    moves_pauses = True
 
     def __init__(self, transport: Transport, *, line_bps: float, on_change: RateListener) -> None:
         self._transport = transport

@@ -39,10 +39,13 @@ class Sender:
 
     __slots__ = (
         "_highest",
+        "_last_ps",
+        "_last_wire_bytes",
         "acked",
         "completed_ps",
         "control",
         "flow",
+        "has_moved",
         "is_ready",
         "next_frame",
         "next_time_ps",
@@ -67,11 +70,14 @@ class Sender:
         self.next_time_ps = 0
         self.progress_ps = 0
         self.is_ready = False
+        self.has_moved = False
         self.timer_is_pending = False
         self.sent = 0
         self.retransmitted = 0
         self.timeouts = 0
         self._highest = 0
+        self._last_ps = 0
+        self._last_wire_bytes = 0
         self.window_frames = 0
         self._follow_rate(0)
 
@@ -105,7 +111,9 @@ class Sender:
         """Make the next frame, which begins now, and set the pace for the one after."""
         flow, sequence = self.flow, self.next_frame
         size_bytes = self.next_frame_bytes()
-        self.next_time_ps = now_ps + self._gap_ps(size_bytes + self.port.gap_bytes, now_ps)
+        self._last_ps, self._last_wire_bytes = now_ps, size_bytes + self.port.gap_bytes
+        rate_bps = self.control.on_send(now_ps, wire_bytes=self._last_wire_bytes)
+        self.next_time_ps = now_ps + self._gap_at(self._last_wire_bytes, rate_bps)
         if not self.has_outstanding:
             self.progress_ps = now_ps
         self.next_frame += 1
@@ -140,6 +148,7 @@ class Sender:
             return
         if frame.kind == NACK:
             self._rewind(now_ps)
+        before_bps = self.control.rate_at(now_ps)
         self.control.on_acknowledgement(
             Acknowledgement(
                 now_ps,
@@ -151,6 +160,10 @@ class Sender:
             )
         )
         self._follow_rate(now_ps)
+        rate_bps = self.control.rate_at(now_ps)
+        if self.control.moves_pauses and rate_bps != before_bps:
+            self.next_time_ps = self._last_ps + self._gap_at(self._last_wire_bytes, rate_bps)
+            self.has_moved = True
 
     def on_notification(self, now_ps: int) -> None:
         """A CNP has come."""
@@ -176,9 +189,8 @@ class Sender:
         else:
             self.window_frames = transport.window_frames
 
-    def _gap_ps(self, wire_bytes: int, now_ps: int) -> int:
+    def _gap_at(self, wire_bytes: int, rate_bps: float) -> int:
         serialization_ps = self.port.serialization_ps(wire_bytes)
-        rate_bps = self.control.on_send(now_ps, wire_bytes=wire_bytes)
         if rate_bps >= float(self.port.rate_bps):
             return serialization_ps
         return max(serialization_ps, int(float(wire_bytes) * BITS_TIMES_PS_PER_SECOND / rate_bps))
