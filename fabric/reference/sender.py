@@ -148,7 +148,7 @@ class Sender:
             return
         if frame.kind == NACK:
             self._rewind(now_ps)
-        before_bps = self.control.rate_at(now_ps)
+        before_bps = self.control.rate_at(now_ps) if self.control.moves_pauses else 0.0
         self.control.on_acknowledgement(
             Acknowledgement(
                 now_ps,
@@ -160,9 +160,9 @@ class Sender:
             )
         )
         self._follow_rate(now_ps)
-        rate_bps = self.control.rate_at(now_ps)
-        if self.control.moves_pauses and rate_bps != before_bps:
-            self.next_time_ps = self._last_ps + self._gap_at(self._last_wire_bytes, rate_bps)
+        if self.control.moves_pauses and self.control.rate_at(now_ps) != before_bps:
+            gap_ps = self._gap_at(self._last_wire_bytes, self.control.rate_at(now_ps))
+            self.next_time_ps = self._last_ps + gap_ps
             self.has_moved = True
 
     def on_notification(self, now_ps: int) -> None:
