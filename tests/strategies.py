@@ -49,12 +49,16 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     names = [each.name for each in classes]
     transport = draw(transports(names))
     frame_bytes = int(transport.frame)
+    timing = pick(draw, ("exact", "exact", "exact", "ns3"))
+    responses = RESPONSES if timing == "exact" else ("0ns",)
     scenario = Scenario(
         topology=topology,
-        switch=draw(_switches(classes, frame_bytes=frame_bytes, cut_through=alike)),
+        switch=draw(_switches(classes, frame_bytes=frame_bytes, cut_through=alike)).replace(
+            pfc_response=pick(draw, responses)
+        ),
         nic=Nic(
             latency=pick(draw, LATENCIES),
-            pfc_response=pick(draw, RESPONSES),
+            pfc_response=pick(draw, responses),
             control_ignores_pause=draw(st.integers(0, 3)) == 0,
         ),
         transport=transport,
@@ -63,7 +67,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
             seed=draw(st.integers(0, 2**63 - 1)),
             until=draw(st.none() | st.none() | st.integers(8_000_000, 200_000_000)),
             fingerprint=draw(st.integers(0, 9)) < 9,
-            timing=pick(draw, ("exact", "exact", "exact", "ns3")),
+            timing=timing,
         ),
         record=draw(_records(frame_bytes)),
     )
@@ -106,7 +110,6 @@ def _switches(draw: st.DrawFn, classes: list[TrafficClass], *, frame_bytes: int,
     return Switch(
         buffer=ROOMY_BUFFER_BYTES,
         latency=pick(draw, LATENCIES),
-        pfc_response=pick(draw, RESPONSES),
         ecn=draw(_ecn(frame_bytes)),
         pfc=draw(_pfc(frame_bytes)),
         lossy=draw(_lossy(frame_bytes)),
