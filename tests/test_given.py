@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from fabric.cli import main
+from fabric.convert.hpcc_results import fct_text
 from fabric.errors import SpecError
 from fabric.result import Result
 from fabric.simulate import Simulation, run
@@ -120,6 +121,12 @@ class TestProvenance:
         options = ["--quiet", "--no-plot", "--engine", "reference"]
         assert main(["run", scenario, "--out", str(tmp_path / "two"), *options]) == 0
         assert_equal(Result.load(tmp_path / "two"), result)
+
+    def test_its_completion_times_are_written_without_the_file(self) -> None:
+        scenario = Scenario(topology=LEAVES, traffic=(Permutation(size="9KB"),))
+        result = run(scenario, engine="reference", network=build_network(LEAVES))
+        assert result.provenance.files
+        assert fct_text(result) == fct_text(run(scenario, engine="reference"))
 
     def test_a_scenario_of_its_own_has_no_files(self) -> None:
         scenario = Scenario(topology=SingleSwitch(hosts=2), traffic=(Permutation(size="1KB"),))

@@ -19,7 +19,9 @@ from fabric.errors import FabricError
 from fabric.formats.hpcc_topology import node_ids
 from fabric.result import Result
 from fabric.scenario import load_scenario
+from fabric.spec import GraphFile
 from fabric.topology import Network, build_network
+from fabric.topology.networkx_io import graph_json
 
 __all__ = ["fct_text", "host_address", "pfc_text"]
 
@@ -83,7 +85,7 @@ def fct_text(
     """
     scenario = load_scenario(result.provenance.scenario)
     if network is None:
-        network = build_network(scenario.topology)
+        network = _network_of(result)
     ids = _checked_ids(network)
     flows = result.flows
     source = _numbers(network, flows["source"])
@@ -132,7 +134,7 @@ def pfc_text(result: Result, *, network: Network | None = None) -> str:
     if "pauses" not in result.recorded:
         raise FabricError("pauses were not recorded: set record.pauses = true in the scenario")
     if network is None:
-        network = build_network(load_scenario(result.provenance.scenario).topology)
+        network = _network_of(result)
     ids = _checked_ids(network)
     port_of = {network.port_arrow(port): port for port in range(network.n_ports)}
     rows = []
@@ -146,6 +148,14 @@ def pfc_text(result: Result, *, network: Network | None = None) -> str:
             rows.append((end // PS_PER_NS, ids[node], int(node >= network.n_hosts), local, RESUME))
     rows.sort()
     return "".join(" ".join(map(str, row)) + "\n" for row in rows)
+
+
+def _network_of(result: Result) -> Network:
+    """Return the network of a result, from the files that it has itself if a script gave it to the run."""
+    topology, files = load_scenario(result.provenance.scenario).topology, result.provenance.files
+    if isinstance(topology, GraphFile) and topology.file in files:
+        return graph_json(topology, files[topology.file])
+    return build_network(topology)
 
 
 def _checked_ids(network: Network) -> list[int]:

@@ -22,7 +22,7 @@ from fabric.topology.foreign import foreign_network
 from fabric.topology.graph import Edge, Node, network_from_records
 from fabric.topology.network import Network
 
-__all__ = ["from_networkx", "graph_file", "to_networkx"]
+__all__ = ["from_networkx", "graph_file", "graph_json", "to_networkx"]
 
 
 def to_networkx(network: Network) -> Any:
@@ -132,10 +132,33 @@ def graph_file(spec: GraphFile, *, base_dir: str | Path | None = None) -> Networ
     if foreign is not None:
         return foreign
     try:
-        data = msgspec.json.decode(path.read_bytes())
+        content = path.read_bytes()
     except OSError as error:
         reason = error.strerror or str(error)
         raise SpecError("topology.file", spec.file, f"a file that can be read ({reason})") from error
+    return graph_json(spec, content)
+
+
+def graph_json(spec: GraphFile, content: bytes) -> Network:
+    """Read node-link JSON, the content of the file of a `GraphFile`.
+
+    Parameters
+    ----------
+    spec : GraphFile
+        Says what edges leave out; names the file in errors.
+    content : bytes
+
+    Returns
+    -------
+    Network
+
+    Raises
+    ------
+    fabric.errors.SpecError
+        If it is no node-link JSON, or holds a graph that `from_networkx` refuses.
+    """
+    try:
+        data = msgspec.json.decode(content)
     except msgspec.DecodeError as error:
         raise SpecError("topology.file", spec.file, f"a JSON file ({error})") from error
     except RecursionError:
