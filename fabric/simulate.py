@@ -24,7 +24,7 @@ from fabric.lower import lower
 from fabric.outcome import Built, Engine, build_result
 from fabric.progress import Progress
 from fabric.result import Provenance, Result
-from fabric.result.text import time_text
+from fabric.result.text import counted, time_text
 from fabric.scenario import dump_scenario, load_scenario
 from fabric.spec import DISTRIBUTIONS, Scenario, Spec
 from fabric.topology import Network, build_network
@@ -167,7 +167,7 @@ class Simulation:
         name = f"{self.scenario.name}: " if self.scenario.name else ""
         lowered = self._built.lowered
         return (
-            f"<Simulation {name}{lowered.n_hosts:,} hosts, {lowered.n_flows:,} flows, "
+            f"<Simulation {name}{counted(lowered.n_hosts, 'host')}, {counted(lowered.n_flows, 'flow')}, "
             f"{self._engine_name} engine, {self._status} at {time_text(self._engine.now_ps)}>"
         )
 

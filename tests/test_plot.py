@@ -142,6 +142,13 @@ class TestWords:
     def test_one_is_one(self) -> None:
         assert heading(plot.topology(build_network(SingleSwitch(hosts=2)))) == "2 hosts, 1 switch, 2 cables"
 
+    def test_the_rate_of_one_flow_is_of_one_flow(self) -> None:
+        result = run(
+            CONGESTED.replace(record=CONGESTED.record.replace(rates=("incast#3",))), engine="reference"
+        )
+        names = list(strips_below(plot.queues(result)))
+        assert any("mean of 1 flow (" in name for name in names), names
+
     def test_a_rate_that_does_not_change_is_no_range(self) -> None:
         scenario = CONGESTED.replace(
             traffic=(Permutation(size="8KB", count=1),), record=Record(rates=("permutation",))

@@ -16,7 +16,7 @@ import numpy as np
 
 from fabric.result import Result
 from fabric.result.table import Array
-from fabric.result.text import count_text
+from fabric.result.text import counted
 
 from .rates import mean_rate
 from .steps import covered
@@ -148,8 +148,8 @@ def _per_us(times_ps: Array, edges_ps: Array) -> Array:
 def _draw_rates(ax: Axes, result: Result, links: Sequence[str], end_ps: int, scale: float) -> None:
     times, mean = mean_rate(result, end_ps=end_ps)
     ax.plot(times / scale, mean / BITS_PER_GBIT, color=INK, lw=1.3)
-    flows = count_text(len(np.unique(result.rates["flow"])))
-    _name(ax, f"Rate allowed by congestion control, mean of {flows} flows (Gbit/s)")
+    flows = counted(len(np.unique(result.rates["flow"])), "flow")
+    _name(ax, f"Rate allowed by congestion control, mean of {flows} (Gbit/s)")
 
 
 def _rows_by_link(link: Array, links: Sequence[str]) -> list[Array]:
