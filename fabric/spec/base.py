@@ -68,19 +68,14 @@ class Spec(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     def replace(self, **changes: Any) -> Self:
         """Return a checked copy with some fields changed.
 
-                What the spec has only because it follows from other fields follows anew.
+        What the spec has only because it follows from other fields follows anew.
 
-                Examples
-                --------
-                >>> from fabric.spec import Pfc
-                >>> changed = Pfc(headroom="90KB").replace(xoff="1MB")
-        <<<<<<< HEAD
-                >>> changed.xoff, changed.headroom
-                (Size("1MB"), Size("90KB"))
-        =======
-                >>> changed.alpha, changed.xoff, changed.headroom
-                (None, Size("1MB"), Size("90KB"))
-        >>>>>>> 81689c7 (Correct an example of replace)
+        Examples
+        --------
+        >>> from fabric.spec import Pfc
+        >>> changed = Pfc(headroom="90KB").replace(xoff="1MB")
+        >>> changed.xoff, changed.headroom
+        (Size("1MB"), Size("90KB"))
         """
         implied = self.implied()
         kept = {name: getattr(self, name) for name in self.__struct_fields__}
