@@ -25,7 +25,7 @@ LAYERS: dict[str, set[str]] = {
     "keyed_hash": set(),
     "lowered": set(),
     "interrupt": set(),
-    "analysis": set(),
+    "analysis": {"spec"},
     "spec": {"errors", "units"},
     "formats": {"errors", "units"},
     "topology": {"errors", "formats", "spec", "units"},
