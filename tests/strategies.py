@@ -162,7 +162,8 @@ def _pfc(frame_bytes: int) -> st.SearchStrategy[Pfc]:
 
 def _lossy(frame_bytes: int) -> st.SearchStrategy[Lossy]:
     limits = st.integers(1, 60).map(lambda frames: frames * frame_bytes)
-    return st.builds(Lossy, alpha=st.sampled_from(ALPHAS)) | st.builds(Lossy, limit=limits)
+    beyond_the_pool = st.just(Lossy(limit=1000 * frame_bytes))
+    return st.builds(Lossy, alpha=st.sampled_from(ALPHAS)) | st.builds(Lossy, limit=limits) | beyond_the_pool
 
 
 @st.composite
