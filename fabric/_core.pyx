@@ -95,6 +95,7 @@ cdef class Engine:
             bool(_np.any(lowered.node_arbiter)),
             lowered.record_queue_interval_ps > 0 or lowered.record_queue_delta > 0,
             lowered.record_throughput_interval_ps > 0,
+            bool(_np.any(lowered.transports["telemetry"])),
         ):
             raise MemoryError(f"no memory for {lowered.n_nodes} nodes and {lowered.n_flows} flows")
         self._fill_nodes()

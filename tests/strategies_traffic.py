@@ -17,16 +17,19 @@ from fabric.spec import (
     AllToAll,
     Congestion,
     Dcqcn,
+    Dctcp,
     FixedWindow,
     Flow,
     Flows,
     GoBackN,
+    Hpcc,
     Incast,
     LeafSpine,
     NoCongestionControl,
     Permutation,
     Poisson,
     SingleSwitch,
+    Timely,
     Topology,
     Traffic,
     Transport,
@@ -73,6 +76,7 @@ def _congestion(window_bytes: int) -> st.SearchStrategy[Congestion]:
             st.just(NoCongestionControl()),
             st.just(FixedWindow(window=window_bytes)),
             *(vendor, vendor, vendor, paper, paper),
+            *(_hpcc(), _hpcc(), _dctcp(window_bytes), _timely(window_bytes)),
             st.builds(Dcqcn, preset=presets),
         )
     ).flatmap(lambda chosen: chosen)
@@ -97,6 +101,51 @@ def _dcqcn(form: str, window_bytes: int) -> st.SearchStrategy[Dcqcn]:
         first_cut=st.sampled_from((1.0, 0.5)),
         clamp_target=st.booleans(),
         window=st.sampled_from((None, None, window_bytes)),
+        variable_window=st.booleans(),
+    )
+
+
+def _hpcc() -> st.SearchStrategy[Hpcc]:
+    return st.builds(
+        Hpcc,
+        base_rtt=st.sampled_from(("10us", "3us", "60us")),
+        eta=st.sampled_from((0.95, 0.5, 1.0)),
+        max_stage=st.sampled_from((5, 0, 1)),
+        fast_reaction=st.booleans(),
+        ai=st.sampled_from(("40Mbps", "5Gbps")),
+        scale_from=st.sampled_from((None, "25Gbps")),
+        min_rate=st.sampled_from(("1Gbps", "100Mbps", "20Gbps")),
+        telemetry_header=st.sampled_from((0, 42)),
+    )
+
+
+def _dctcp(window_bytes: int) -> st.SearchStrategy[Dctcp]:
+    return st.builds(
+        Dctcp,
+        g=st.sampled_from((1 / 16, 0.7, 1.0)),
+        ai=st.sampled_from(("615Mbps", "10Gbps")),
+        min_rate=st.sampled_from(("1Gbps", "100Mbps")),
+        window=st.sampled_from((None, window_bytes, window_bytes)),
+        variable_window=st.booleans(),
+    )
+
+
+def _timely(window_bytes: int) -> st.SearchStrategy[Timely]:
+    return st.builds(
+        Timely,
+        gain=st.sampled_from((0.875, 0.3)),
+        beta=st.sampled_from((0.8, 0.2)),
+        min_rtt=st.sampled_from(("2us", "20us")),
+        rtt_low=st.sampled_from(("3us", "10us", "0ns")),
+        rtt_high=st.sampled_from(("20us", "60us", "500us")),
+        hyper_after=st.sampled_from((1, 5, 0)),
+        ai=st.sampled_from(("100Mbps", "5Gbps")),
+        hai=st.sampled_from(("500Mbps", "20Gbps")),
+        scale_from=st.sampled_from((None, "25Gbps")),
+        min_rate=st.sampled_from(("1Gbps", "100Mbps")),
+        window=st.sampled_from((None, window_bytes)),
+        variable_window=st.booleans(),
+        telemetry_header=st.sampled_from((0, 8)),
     )
 
 

@@ -71,6 +71,16 @@ TRANSPORT_DEFAULTS: dict[str, Any] = {
     "min_rate_bps": 1e6,
     "first_cut": 1.0,
     "ack_duplicates": 1,
+    "variable_window": 0,
+    "telemetry": 0,
+    "fast_reaction": 1,
+    "max_stage": 5,
+    "window_bytes": 0,
+    "base_rtt_ps": 10 * US,
+    "rtt_low_ps": 10 * US,
+    "rtt_high_ps": 60 * US,
+    "eta": 0.95,
+    "beta": 0.8,
 }
 
 Overrides = Mapping[str, Any]
@@ -264,6 +274,7 @@ def _busy_profile(rng: random.Random, frame_bytes: int) -> dict[str, Any]:
 
 
 def _busy_transport(rng: random.Random, frame_bytes: int, classes: int) -> dict[str, Any]:
+    congestion = rng.randint(0, 5)
     return {
         "frame_bytes": frame_bytes,
         "control_class": rng.choice([0, classes - 1]),
@@ -274,7 +285,8 @@ def _busy_transport(rng: random.Random, frame_bytes: int, classes: int) -> dict[
         "nack_interval_ps": rng.choice([0, 0, 3 * US]),
         "feedback": rng.randint(0, 2),
         "cnp_interval_ps": rng.choice([0, 2 * US, 50 * US]),
-        "congestion": rng.randint(0, 2),
+        "congestion": congestion,
+        "telemetry": {3: 2, 5: 1}.get(congestion, rng.choice([0, 0, 0, 1, 2])),
         "clamp_target": rng.randint(0, 1),
         "window_frames": rng.choice([0, 0, 1, 8]),
         "fast_recovery": rng.choice([1, 5]),
@@ -288,6 +300,14 @@ def _busy_transport(rng: random.Random, frame_bytes: int, classes: int) -> dict[
         "min_rate_bps": rng.choice([1e8, 1e10]),
         "first_cut": rng.choice([1.0, 0.5]),
         "ack_duplicates": rng.choice([1, 1, 0]),
+        "variable_window": rng.randint(0, 1),
+        "fast_reaction": rng.randint(0, 1),
+        "max_stage": rng.choice([0, 1, 5]),
+        "window_bytes": rng.choice([1, 10, 60]) * 4096,
+        "base_rtt_ps": rng.choice([5, 20]) * US,
+        "rtt_low_ps": rng.choice([5, 12]) * US,
+        "rtt_high_ps": rng.choice([20, 60]) * US,
+        "eta": rng.choice([0.95, 0.5]),
     }
 
 

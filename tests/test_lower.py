@@ -19,6 +19,7 @@ from fabric.lower import lookahead_ps, lower
 from fabric.lowered import OPEN_END_PS, DropReason, Lowered
 from fabric.lowering.buffers import auto_headroom_bytes, serialisation_ps
 from fabric.routing import trace_path
+from fabric.spec.congestion import Dctcp, Hpcc, Timely
 from fabric.spec.link import Link, LinkOverride
 from fabric.spec.nic import Nic
 from fabric.spec.run import PacketRecord, QueueRecord, Record, Run, ThroughputRecord
@@ -425,6 +426,30 @@ def test_other_congestion_controls_and_no_timeout() -> None:
     vendor = Transport(congestion=Dcqcn(preset="hpcc_paper"))
     row = lower(scenario(transport=vendor)).transports[0]
     assert (row["congestion"], row["feedback"]) == (2, 2)
+
+
+def test_windows_that_follow_the_rate() -> None:
+    """HPCC's holds a base round trip at the line rate of each flow, DCTCP's and DCQCN's what they say."""
+    override = LinkOverride(match="host1-switch0", rate="100Gbps")
+    topology = SingleSwitch(hosts=4, overrides=(override,))
+    flows = flow_table([0, 1, 2], [3, 3, 3])
+    transport = Transport(congestion=Hpcc(base_rtt="10us", scale_from=None))
+    lowered = lower(scenario(topology, transport=transport), flows=flows)
+    rows = lowered.transports[lowered.flow_transport]
+    assert rows["window_bytes"].tolist() == [500_000, 125_000, 500_000]
+    assert (rows["congestion"] == 3).all()
+    assert (rows["telemetry"] == 2).all()
+    for congestion in (Dctcp(window=2001), Dcqcn(window=2001, variable_window=True)):
+        row = lower(scenario(transport=Transport(payload=1000, congestion=congestion))).transports[0]
+        assert (row["variable_window"], row["window_bytes"], row["window_frames"]) == (1, 2001, 3)
+    assert lower(scenario(transport=Transport(congestion=Dctcp()))).transports[0]["variable_window"] == 0
+
+
+def test_telemetry_makes_frames_larger_when_asked_to() -> None:
+    lowered = lower(scenario(transport=Transport(payload=1000, congestion=Timely(telemetry_header=8))))
+    row = lowered.transports[0]
+    assert (row["congestion"], row["telemetry"], row["frame_bytes"]) == (5, 1, 1070)
+    assert (row["feedback"], row["rtt_low_ps"], row["rtt_high_ps"]) == (0, 50_000_000, 500_000_000)
 
 
 def test_steps_scale_with_the_line_rate_of_each_flow() -> None:

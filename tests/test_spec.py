@@ -25,6 +25,7 @@ from fabric.spec import (
     AllToAll,
     Clos3,
     Dcqcn,
+    Dctcp,
     Ecn,
     FatTree,
     FixedWindow,
@@ -32,6 +33,7 @@ from fabric.spec import (
     Flows,
     GoBackN,
     GraphFile,
+    Hpcc,
     Incast,
     LeafSpine,
     Link,
@@ -52,6 +54,7 @@ from fabric.spec import (
     Spec,
     Switch,
     ThroughputRecord,
+    Timely,
     TrafficClass,
     Transport,
     Uniform,
@@ -194,6 +197,21 @@ def test_preset_values():
     assert Dcqcn(preset="connectx").g == 5 / 1024
     assert Dcqcn(preset="simai").increase_period == Duration("900us")
     assert Dcqcn(preset="ns3_rdma").byte_counter == Size("300MB")
+
+
+def test_steps_scale_with_the_line_rate():
+    """At 100 Gbit/s: the values of the HPCC simulator's runs."""
+    assert Hpcc().at_line_rate(Rate("100Gbps")).ai == Rate("40Mbps")
+    timely = Timely().at_line_rate(Rate("100Gbps"))
+    assert (timely.ai, timely.hai, timely.scale_from) == (Rate("100Mbps"), Rate("500Mbps"), None)
+    assert timely.at_line_rate(Rate("1Gbps")) is timely
+    assert Dctcp().ai == Rate("615Mbps")
+
+
+def test_telemetry_costs_what_the_spec_says():
+    assert Transport(congestion=Hpcc()).frame == Transport().frame
+    assert Transport(congestion=Hpcc(telemetry_header=42)).frame == Transport().frame + 42
+    assert Transport(congestion=Timely(telemetry_header=8)).overhead == 70
 
 
 def test_fields_beside_a_preset_override_it():
@@ -371,6 +389,17 @@ dcqcns = st.builds(
     window=st.sampled_from([0, "1MB"]),
     scale_from=st.sampled_from([0, "40Gbps"]),
     clamp_target=st.booleans(),
+    variable_window=st.booleans(),
+)
+others = st.one_of(
+    st.builds(
+        Hpcc,
+        eta=st.floats(0, 1, exclude_min=True),
+        scale_from=st.sampled_from([0, "40Gbps"]),
+        telemetry_header=st.sampled_from([0, 42]),
+    ),
+    st.builds(Dctcp, g=st.floats(0, 1, exclude_min=True), window=st.sampled_from([0, "1MB"])),
+    st.builds(Timely, beta=st.floats(0, 1, exclude_min=True), rtt_high=st.sampled_from(["50us", "1ms"])),
 )
 
 
@@ -381,7 +410,7 @@ dcqcns = st.builds(
     pfc=pfcs,
     rate=st.integers(1000, 2**62).map(Rate),
     loss=st.floats(0, 1, exclude_max=True),
-    congestion=dcqcns | st.builds(NoCongestionControl),
+    congestion=dcqcns | others | st.builds(NoCongestionControl),
     seed=st.integers(0, 2**63 - 1),
 )
 def test_any_scenario_loads_back(name, ecn, pfc, rate, loss, congestion, seed):

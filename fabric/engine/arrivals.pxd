@@ -9,10 +9,11 @@
 from libc.stdlib cimport qsort, realloc
 from libc.string cimport memset
 
-from fabric.engine.node cimport Node, Wake
+from fabric.engine.node cimport HOST, Node, Wake
 from fabric.engine.packet cimport Packet
 from fabric.engine.ring cimport Ring, ring_front, ring_pop, ring_slot
 from fabric.engine.rng cimport tie_break
+from fabric.engine.telemetry cimport prefetch_recall, prefetch_stamp
 from fabric.engine.types cimport NEVER, i64, later, prefetch, trailing_zeros, u32, u64, unlikely
 from fabric.engine.world cimport ERROR_MEMORY, ArrivalKeys, World, check
 
@@ -160,6 +161,29 @@ cdef inline void prefetch_links(World* w, const Node* n) noexcept nogil:
                 prefetch(&w.queues[local * w.n_classes + ahead])
 
 
+cdef inline void prefetch_memories(World* w, const Node* n) noexcept nogil:
+    """Asks for the memories of all frames that arrive in the window."""
+    cdef u64 bits
+    cdef u32 word, local, position
+    cdef const Ring* ring
+    cdef const Packet* frame
+    for word in range(n.n_wakes):
+        bits = w.wakes[n.first_wake + word].bits
+        while bits:
+            local = n.port_base + word * 64 + trailing_zeros(bits)
+            bits &= bits - 1
+            ring = &w.ports[w.port_peer[local]].link
+            position = ring.head
+            while position != ring.tail and ring_slot(ring, position).time_ps < w.window_end_ps:
+                frame = ring_slot(ring, position)
+                if frame.spare:
+                    if n.kind == HOST:
+                        prefetch_recall(w, frame)
+                    else:
+                        prefetch_stamp(w, frame)
+                position += 1
+
+
 cdef inline u64 gather_arrivals(World* w, const Node* n) noexcept nogil:
     """Fills the keys of what arrives in the window, sorted but for ties; returns how many.
 
@@ -173,6 +197,8 @@ cdef inline u64 gather_arrivals(World* w, const Node* n) noexcept nogil:
     cdef i64 start_ps = w.now_ps, end_ps = w.window_end_ps
     if n.n_ports > 1:
         prefetch_links(w, n)
+    if unlikely(w.logs != NULL):
+        prefetch_memories(w, n)
     for word in range(n.n_wakes):
         wake = &w.wakes[n.first_wake + word]
         bits = wake.bits

@@ -13,6 +13,7 @@ from fabric.engine.routing cimport NO_EXIT
 from fabric.engine.ring cimport Ring, ring_free
 from fabric.engine.types cimport NEVER, i64, u8, u16, u32, u64
 from fabric.engine.flow cimport Receiver, Sender
+from fabric.engine.frame_log cimport FrameLog, log_free
 from fabric.engine.world cimport (
     N_STREAMS,
     LinkWatch,
@@ -21,7 +22,9 @@ from fabric.engine.world cimport (
 )
 
 
-cdef inline bint allocate(World* w, bint per_ingress, bint watch_queues, bint watch_links) noexcept nogil:
+cdef inline bint allocate(
+    World* w, bint per_ingress, bint watch_queues, bint watch_links, bint log_frames
+) noexcept nogil:
     """Zeroed arrays; memory that nothing touches stays the system's. False when there is none."""
     cdef u64 pairs = <u64>w.n_ports * w.n_classes
     w.nodes = <Node*>calloc(w.n_nodes, sizeof(Node))
@@ -55,6 +58,10 @@ cdef inline bint allocate(World* w, bint per_ingress, bint watch_queues, bint wa
     if watch_links:
         w.link_watch = <LinkWatch*>calloc(w.n_ports + 1, sizeof(LinkWatch))
         if w.link_watch == NULL:
+            return False
+    if log_frames:
+        w.logs = <FrameLog*>calloc(w.n_flows + 1, sizeof(FrameLog))
+        if w.logs == NULL:
             return False
     return True
 
@@ -136,6 +143,9 @@ cdef inline void free_world(World* w) noexcept nogil:
     if w.ready != NULL:
         for k in range(<u64>w.n_host_ports * w.n_classes):
             free(w.ready[k].slots)
+    if w.logs != NULL:
+        for k in range(w.n_flows):
+            log_free(&w.logs[k])
     for k in range(<u64>N_STREAMS):
         free(w.streams[k].rows)
     free(w.nodes)
@@ -158,3 +168,4 @@ cdef inline void free_world(World* w) noexcept nogil:
     free(w.arrivals.sorted)
     free(w.arrivals.ties)
     free(w.host_exit)
+    free(w.logs)

@@ -8,46 +8,40 @@
 
 from fabric.engine.flow cimport CC_ACTIVE, Sender
 from fabric.engine.numbers cimport least, most, pow_int
+from fabric.engine.pace cimport note_rate
 from fabric.engine.profile cimport TransportProfile
-from fabric.engine.recorder cimport FLOW_RECORD_RATE, record_rate
-from fabric.engine.types cimport i64, u8, u32, u64, unlikely
+from fabric.engine.types cimport i64, u8, u32, u64
 from fabric.engine.world cimport World
-
-
-cdef inline void paper_note_rate(World* w, u32 flow, const Sender* s, i64 time_ps) noexcept nogil:
-    if unlikely(s.record & FLOW_RECORD_RATE != 0):
-        record_rate(w, flow, time_ps, s.cc.rate, s.window_frames)
 
 
 cdef inline void paper_increase(
     World* w, u32 flow, Sender* s, const TransportProfile* p, double line_bps, i64 time_ps
 ) noexcept nogil:
     """One increase event, of either clock."""
-    cdef u32 both = s.cc.timer_events
-    cdef u32 either = s.cc.timer_events
+    cdef u32 both = s.cc.dcqcn.timer_events
+    cdef u32 either = s.cc.dcqcn.timer_events
     cdef double before = s.cc.rate
     if p.byte_counter:
-        both = s.cc.byte_events if s.cc.byte_events < both else both
-        either = s.cc.byte_events if s.cc.byte_events > either else either
+        both = s.cc.dcqcn.byte_events if s.cc.dcqcn.byte_events < both else both
+        either = s.cc.dcqcn.byte_events if s.cc.dcqcn.byte_events > either else either
     if either >= p.fast_recovery:
         if both > p.fast_recovery:
-            s.cc.target += <double>(both - p.fast_recovery + 1) * p.hai_bps
+            s.cc.dcqcn.target += <double>(both - p.fast_recovery + 1) * p.hai_bps
         else:
-            s.cc.target += p.ai_bps
-    s.cc.target = least(s.cc.target, line_bps)
-    s.cc.rate = (s.cc.rate + s.cc.target) / 2.0
-    if s.cc.rate != before:
-        paper_note_rate(w, flow, s, time_ps)
+            s.cc.dcqcn.target += p.ai_bps
+    s.cc.dcqcn.target = least(s.cc.dcqcn.target, line_bps)
+    s.cc.rate = (s.cc.rate + s.cc.dcqcn.target) / 2.0
+    note_rate(w, flow, s, before, time_ps)
 
 
 cdef inline void paper_catch_up(
     World* w, u32 flow, Sender* s, const TransportProfile* p, double line_bps, i64 before_ps
 ) noexcept nogil:
     """Lets the increase timer's expiries before an instant act."""
-    while s.cc.increase_base_ps + p.increase_period_ps < before_ps:
-        s.cc.increase_base_ps += p.increase_period_ps
-        s.cc.timer_events += 1
-        paper_increase(w, flow, s, p, line_bps, s.cc.increase_base_ps)
+    while s.cc.dcqcn.increase_base_ps + p.increase_period_ps < before_ps:
+        s.cc.dcqcn.increase_base_ps += p.increase_period_ps
+        s.cc.dcqcn.timer_events += 1
+        paper_increase(w, flow, s, p, line_bps, s.cc.dcqcn.increase_base_ps)
 
 
 cdef inline void paper_sent(
@@ -56,10 +50,10 @@ cdef inline void paper_sent(
     """Counts sent bytes towards the byte clock."""
     if not p.byte_counter:
         return
-    s.cc.cut_mark_ps += wire_bytes
-    if s.cc.cut_mark_ps >= p.byte_counter:
-        s.cc.cut_mark_ps -= p.byte_counter
-        s.cc.byte_events += 1
+    s.cc.dcqcn.cut_mark_ps += wire_bytes
+    if s.cc.dcqcn.cut_mark_ps >= p.byte_counter:
+        s.cc.dcqcn.cut_mark_ps -= p.byte_counter
+        s.cc.dcqcn.byte_events += 1
         paper_increase(w, flow, s, p, line_bps, time_ps)
 
 
@@ -72,21 +66,20 @@ cdef inline void paper_mark(
     if s.cc_flags & CC_ACTIVE:
         paper_catch_up(w, flow, s, p, line_bps, time_ps)
         before = s.cc.rate
-        periods = (time_ps - s.cc.alpha_base_ps - 1) // p.alpha_period_ps
+        periods = (time_ps - s.cc.dcqcn.alpha_base_ps - 1) // p.alpha_period_ps
         if periods > 0:
-            s.cc.alpha *= pow_int(1.0 - p.g, <u64>periods)
+            s.cc.dcqcn.alpha *= pow_int(1.0 - p.g, <u64>periods)
     else:
         s.cc_flags |= CC_ACTIVE
         s.cc.rate = line_bps
-        s.cc.alpha = 1.0
+        s.cc.dcqcn.alpha = 1.0
         before = line_bps
-    s.cc.target = s.cc.rate
-    s.cc.rate = most(p.min_rate_bps, s.cc.rate * (1.0 - s.cc.alpha / 2.0))
-    s.cc.alpha = (1.0 - p.g) * s.cc.alpha + p.g
-    s.cc.timer_events = 0
-    s.cc.byte_events = 0
-    s.cc.cut_mark_ps = 0
-    s.cc.alpha_base_ps = time_ps
-    s.cc.increase_base_ps = time_ps
-    if s.cc.rate != before:
-        paper_note_rate(w, flow, s, time_ps)
+    s.cc.dcqcn.target = s.cc.rate
+    s.cc.rate = most(p.min_rate_bps, s.cc.rate * (1.0 - s.cc.dcqcn.alpha / 2.0))
+    s.cc.dcqcn.alpha = (1.0 - p.g) * s.cc.dcqcn.alpha + p.g
+    s.cc.dcqcn.timer_events = 0
+    s.cc.dcqcn.byte_events = 0
+    s.cc.dcqcn.cut_mark_ps = 0
+    s.cc.dcqcn.alpha_base_ps = time_ps
+    s.cc.dcqcn.increase_base_ps = time_ps
+    note_rate(w, flow, s, before, time_ps)

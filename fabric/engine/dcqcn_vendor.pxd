@@ -8,29 +8,24 @@
 
 from fabric.engine.flow cimport CC_ACTIVE, CC_ALPHA, CC_CUT, CC_INCREASING, Sender
 from fabric.engine.numbers cimport least, most, pow_int
+from fabric.engine.pace cimport note_rate
 from fabric.engine.profile cimport TransportProfile
-from fabric.engine.recorder cimport FLOW_RECORD_RATE, record_rate
-from fabric.engine.types cimport i64, sooner, u8, u32, u64, unlikely
+from fabric.engine.types cimport i64, sooner, u8, u32, u64
 from fabric.engine.world cimport World
 
 cdef enum:
     CUT_LAG_PS = 1000
 
 
-cdef inline void vendor_note_rate(World* w, u32 flow, const Sender* s, double before, i64 time_ps) noexcept nogil:
-    if unlikely(s.record & FLOW_RECORD_RATE != 0) and s.cc.rate != before:
-        record_rate(w, flow, time_ps, s.cc.rate, s.window_frames)
-
-
 cdef inline void vendor_alpha(Sender* s, const TransportProfile* p, i64 before_ps) noexcept nogil:
     """Lets the alpha clock's ticks before an instant act."""
-    cdef i64 ticks = (before_ps - s.cc.alpha_base_ps - 1) // p.alpha_period_ps
+    cdef i64 ticks = (before_ps - s.cc.dcqcn.alpha_base_ps - 1) // p.alpha_period_ps
     if ticks <= 0:
         return
-    s.cc.alpha = (1.0 - p.g) * s.cc.alpha + (p.g if s.cc_flags & CC_ALPHA else 0.0)
+    s.cc.dcqcn.alpha = (1.0 - p.g) * s.cc.dcqcn.alpha + (p.g if s.cc_flags & CC_ALPHA else 0.0)
     s.cc_flags &= ~CC_ALPHA
-    s.cc.alpha *= pow_int(1.0 - p.g, <u64>(ticks - 1))
-    s.cc.alpha_base_ps += ticks * p.alpha_period_ps
+    s.cc.dcqcn.alpha *= pow_int(1.0 - p.g, <u64>(ticks - 1))
+    s.cc.dcqcn.alpha_base_ps += ticks * p.alpha_period_ps
 
 
 cdef inline void vendor_increases(
@@ -40,34 +35,34 @@ cdef inline void vendor_increases(
     cdef double before
     if not s.cc_flags & CC_INCREASING:
         return
-    while s.cc.increase_base_ps + p.increase_period_ps < before_ps:
-        s.cc.increase_base_ps += p.increase_period_ps
+    while s.cc.dcqcn.increase_base_ps + p.increase_period_ps < before_ps:
+        s.cc.dcqcn.increase_base_ps += p.increase_period_ps
         before = s.cc.rate
-        if s.cc.timer_events == p.fast_recovery:
-            s.cc.target = least(s.cc.target + p.ai_bps, line_bps)
-        elif s.cc.timer_events > p.fast_recovery:
-            s.cc.target = least(s.cc.target + p.hai_bps, line_bps)
-        s.cc.rate = (s.cc.rate + s.cc.target) / 2.0
-        s.cc.timer_events += 1
-        vendor_note_rate(w, flow, s, before, s.cc.increase_base_ps)
+        if s.cc.dcqcn.timer_events == p.fast_recovery:
+            s.cc.dcqcn.target = least(s.cc.dcqcn.target + p.ai_bps, line_bps)
+        elif s.cc.dcqcn.timer_events > p.fast_recovery:
+            s.cc.dcqcn.target = least(s.cc.dcqcn.target + p.hai_bps, line_bps)
+        s.cc.rate = (s.cc.rate + s.cc.dcqcn.target) / 2.0
+        s.cc.dcqcn.timer_events += 1
+        note_rate(w, flow, s, before, s.cc.dcqcn.increase_base_ps)
 
 
 cdef inline i64 vendor_cut_tick(const Sender* s, const TransportProfile* p) noexcept nogil:
     """The first tick of the cut clock at or after the mark that asked for a cut."""
-    cdef i64 ticks = (s.cc.cut_mark_ps - s.cc.cut_base_ps + p.cut_period_ps - 1) // p.cut_period_ps
-    return s.cc.cut_base_ps + (ticks if ticks > 1 else 1) * p.cut_period_ps
+    cdef i64 ticks = (s.cc.dcqcn.cut_mark_ps - s.cc.dcqcn.cut_base_ps + p.cut_period_ps - 1) // p.cut_period_ps
+    return s.cc.dcqcn.cut_base_ps + (ticks if ticks > 1 else 1) * p.cut_period_ps
 
 
 cdef inline void vendor_cut(World* w, u32 flow, Sender* s, const TransportProfile* p, i64 tick_ps) noexcept nogil:
     cdef double before = s.cc.rate
     vendor_alpha(s, p, tick_ps + 1)
-    if p.clamp_target or s.cc.timer_events > 0:
-        s.cc.target = s.cc.rate
-    s.cc.rate = most(p.min_rate_bps, s.cc.rate * (1.0 - s.cc.alpha / 2.0))
-    s.cc.timer_events = 0
+    if p.clamp_target or s.cc.dcqcn.timer_events > 0:
+        s.cc.dcqcn.target = s.cc.rate
+    s.cc.rate = most(p.min_rate_bps, s.cc.rate * (1.0 - s.cc.dcqcn.alpha / 2.0))
+    s.cc.dcqcn.timer_events = 0
     s.cc_flags = (s.cc_flags & ~CC_CUT) | CC_INCREASING
-    s.cc.increase_base_ps = tick_ps
-    vendor_note_rate(w, flow, s, before, tick_ps)
+    s.cc.dcqcn.increase_base_ps = tick_ps
+    note_rate(w, flow, s, before, tick_ps)
 
 
 cdef inline void vendor_catch_up(
@@ -91,16 +86,16 @@ cdef inline void vendor_mark(
     if not s.cc_flags & CC_ACTIVE:
         s.cc_flags |= CC_ACTIVE | CC_CUT
         s.cc.rate = line_bps * p.first_cut
-        s.cc.target = s.cc.rate
-        s.cc.alpha = 1.0
-        s.cc.alpha_base_ps = time_ps
-        s.cc.cut_base_ps = time_ps + CUT_LAG_PS
-        s.cc.cut_mark_ps = time_ps
-        s.cc.timer_events = 0
-        vendor_note_rate(w, flow, s, line_bps, time_ps)
+        s.cc.dcqcn.target = s.cc.rate
+        s.cc.dcqcn.alpha = 1.0
+        s.cc.dcqcn.alpha_base_ps = time_ps
+        s.cc.dcqcn.cut_base_ps = time_ps + CUT_LAG_PS
+        s.cc.dcqcn.cut_mark_ps = time_ps
+        s.cc.dcqcn.timer_events = 0
+        note_rate(w, flow, s, line_bps, time_ps)
         return
     vendor_catch_up(w, flow, s, p, line_bps, time_ps)
     vendor_alpha(s, p, time_ps)
     if not s.cc_flags & CC_CUT:
-        s.cc.cut_mark_ps = time_ps
+        s.cc.dcqcn.cut_mark_ps = time_ps
     s.cc_flags |= CC_ALPHA | CC_CUT

@@ -10,7 +10,7 @@ from fabric.engine.buffer cimport profile_of, release
 from fabric.engine.ecn cimport ecn_mark
 from fabric.engine.link cimport transmit
 from fabric.engine.node cimport Node
-from fabric.engine.packet cimport Packet
+from fabric.engine.packet cimport SPARE_STAMPED, Packet
 from fabric.engine.pfc cimport note_backlog, send_pfc, start_mac_frame
 from fabric.engine.port cimport RECORD_QUEUE, ClassQueue, Port
 from fabric.engine.profile cimport ECN_AT_DEQUEUE, SHARED_LEVEL, ClassProfile, Scheduler
@@ -18,6 +18,7 @@ from fabric.engine.queues cimport queue_front, queue_pop
 from fabric.engine.recorder cimport record_queue
 from fabric.engine.ring cimport ring_front
 from fabric.engine.scheduler cimport dwrr_pick, top_level
+from fabric.engine.telemetry cimport prefetch_stamp, stamp
 from fabric.engine.types cimport NEVER, i64, likely, prefetch, trailing_zeros, u8, u32, u64, unlikely
 from fabric.engine.world cimport World, check
 
@@ -64,12 +65,16 @@ cdef inline void start_queued(World* w, Node* n, u32 local, Port* p, i64 start_p
         ecn_mark(w, outward, port, frame, q.bytes, start_ps)
     check(w, q.bytes >= 0 and start_ps >= frame.time_ps)
     resume = release(w, n, (n.port_base + ingress) * w.n_classes + c, size_bytes)
+    if unlikely(frame.spare & SPARE_STAMPED != 0):
+        stamp(w, frame, port, start_ps)
     transmit(w, p, frame, start_ps)
     queue_pop(w, n, index)
     prefetch(ring_front(&q.frames))
     if q.bytes == 0:
         p.backlog &= ~<u8>(1 << c)
         q.deficit = 0
+    elif unlikely(w.logs != NULL):
+        prefetch_stamp(w, queue_front(w, n, index))
     if unlikely(p.record & RECORD_QUEUE != 0):
         record_queue(w, port, c, start_ps)
     if unlikely(resume):

@@ -1,8 +1,8 @@
 # A flow's two ends: what the sender and the receiver remember.
 #
 # The sender is two cache lines: the first is all that sending and an ACK need, the second belongs to
-# congestion control. Both ends come to life when first used (`alive`); a flow that has not started
-# costs no memory beyond its row in the scenario.
+# congestion control, whatever it is; its first field is the rate. Both ends come to life when first
+# used (`alive`); a flow that has not started costs no memory beyond its row in the scenario.
 
 from fabric.engine.types cimport i64, u8, u16, u32
 
@@ -11,14 +11,19 @@ cdef enum SenderFlag:
     SENDER_READY = 2        # in the ready heap of its port and class
     SENDER_COMPLETE = 4     # every frame acknowledged
     SENDER_RTO_ARMED = 8    # a retransmission timer is set
+    SENDER_LISTENS = 16     # congestion control hears every ACK, not only those with a mark
+    SENDER_LOGS = 32        # frames sent for the first time are remembered
 
 cdef enum CongestionFlag:
-    CC_ACTIVE = 1           # has been marked at least once
+    CC_ACTIVE = 1           # congestion control has a rate of its own; until then, line rate
     CC_ALPHA = 2            # vendor form: marked since the last alpha update
     CC_CUT = 4              # vendor form: marked since the last cut
     CC_INCREASING = 8       # vendor form: the increase timer runs
+    CC_REDUCED = 16         # DCTCP: cut in this window
+    CC_COUNTING = 32        # DCTCP: the first window has begun
+    CC_MOVED = 64           # HPCC: the instant from which the flow may send has moved
 
-cdef struct CongestionState:
+cdef struct DcqcnState:
     double rate             # bit/s
     double target           # bit/s
     double alpha
@@ -28,6 +33,38 @@ cdef struct CongestionState:
     i64 cut_mark_ps         # vendor form: the first mark since the last cut; paper form: bytes counted
     u32 timer_events        # paper form: T; vendor form: stage
     u32 byte_events         # paper form: B
+
+cdef struct HpccState:
+    double rate
+    double reference        # the rate at the last full update
+    double utilisation      # U, averaged over a base round trip
+    u32 last                # an ACK beyond this frame is the next full update
+    u32 stage               # full updates since the last multiplicative one
+    i64 sent_ps             # the frame sent last: its start, how long it takes, and its size
+    i64 sent_serialisation_ps
+    u32 sent_wire_bytes
+
+cdef struct DctcpState:
+    double rate
+    double alpha
+    u32 last                # an ACK beyond this frame begins a new window
+    u32 high                # an ACK beyond this frame ends the time after a cut
+    u32 marked              # frames of this window whose ACK carried a mark
+    u32 batch               # frames of this window
+
+cdef struct TimelyState:
+    double rate
+    double difference       # averaged change of the round-trip time, in ps
+    i64 rtt_ps              # the sample of the last update
+    u32 last                # an ACK beyond this frame is the next update
+    u32 rises               # increases in a row
+
+cdef union CongestionState:
+    double rate             # bit/s; the first field of every member
+    DcqcnState dcqcn
+    HpccState hpcc
+    DctcpState dctcp
+    TimelyState timely
 
 cdef struct Sender:
     u32 next                # number of the next frame to send

@@ -7,8 +7,8 @@
 # afterwards.
 
 from fabric.engine.congestion cimport pacing_gap
-from fabric.engine.flow cimport SENDER_READY, SENDER_RTO_ARMED, SENDER_STARTED, Sender
-from fabric.engine.heap cimport Heap, heap_pop, heap_push, heap_settle_top
+from fabric.engine.flow cimport SENDER_LOGS, SENDER_READY, SENDER_RTO_ARMED, SENDER_STARTED, Sender
+from fabric.engine.heap cimport Heap, heap_pop, heap_push, heap_remove, heap_settle_top
 from fabric.engine.link cimport announce, begin_frame, transmit
 from fabric.engine.node cimport TIMER_RTO, Node, timer_push
 from fabric.engine.packet cimport DATA, Packet
@@ -16,6 +16,7 @@ from fabric.engine.port cimport Port
 from fabric.engine.profile cimport SHARED_LEVEL, Scheduler, TransportProfile
 from fabric.engine.ring cimport Ring, ring_empty, ring_front, ring_pop_queue, ring_push
 from fabric.engine.scheduler cimport dwrr_pick, top_level
+from fabric.engine.telemetry cimport log_frame
 from fabric.engine.types cimport NEVER, i64, later, likely, trailing_zeros, u8, u16, u32, u64, unlikely
 from fabric.engine.world cimport ERROR_MEMORY, World
 
@@ -42,6 +43,20 @@ cdef inline void make_ready(World* w, u32 flow, Sender* s, i64 time_ps) noexcept
         return
     s.flags |= SENDER_READY
     w.ports[s.port].backlog |= <u8>(1 << s.traffic_class)
+
+
+cdef inline void clear_if_idle(World* w, Port* p, u32 index, u8 c) noexcept nogil:
+    """Drops the class from the port's backlog when it has neither control frames nor flows."""
+    if w.ready[index].count == 0 and ring_empty(&w.queues[index].frames):
+        p.backlog &= ~<u8>(1 << c)
+
+
+cdef inline void leave_ready(World* w, u32 flow, Sender* s) noexcept nogil:
+    """Takes a flow off the heap in which it waits for its turn."""
+    cdef u32 index = s.port * w.n_classes + s.traffic_class
+    s.flags &= ~SENDER_READY
+    heap_remove(&w.ready[index], flow)
+    clear_if_idle(w, &w.ports[s.port], index, s.traffic_class)
 
 
 cdef inline i64 class_eligible(const World* w, u32 index) noexcept nogil:
@@ -77,12 +92,6 @@ cdef inline i64 nic_next_start(const World* w, const Node* n, u32 port, const Po
     return later(p.busy_ps, first_ps)
 
 
-cdef inline void clear_if_idle(World* w, Port* p, u32 index, u8 c) noexcept nogil:
-    """Drops the class from the port's backlog when it has neither control frames nor flows."""
-    if w.ready[index].count == 0 and ring_empty(&w.queues[index].frames):
-        p.backlog &= ~<u8>(1 << c)
-
-
 cdef inline void send_control(World* w, Port* p, u32 index, u8 c, i64 start_ps) noexcept nogil:
     cdef Ring* ring = &w.queues[index].frames
     transmit(w, p, ring_front(ring), start_ps)
@@ -107,6 +116,8 @@ cdef inline void send_data(World* w, Node* n, Port* p, u32 index, u8 c, i64 star
     frame.traffic_class = c
     frame.mark = 0
     frame.spare = 0
+    if unlikely(s.flags & SENDER_LOGS != 0) and s.next == s.high:
+        frame.spare = log_frame(w, flow, s, start_ps)
     announce(w, p, frame, start_ps)
     if s.next == s.acked:
         s.progress_ps = start_ps

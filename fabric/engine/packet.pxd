@@ -16,6 +16,12 @@ cdef enum Kind:
 cdef enum:
     NO_FLOW = 0xFFFFFFFF        # the flow of a PFC frame
 
+cdef enum SpareBit:
+    SPARE_LOGGED = 1            # its sender remembers this frame (ACK: the frame that caused it)
+    SPARE_STAMPED = 2           # and switches write down what it meets
+    SPARE_HOP_SHIFT = 2         # from here on: how many have, as far as that can be counted
+    SPARE_MOST_HOPS = 63
+
 cdef struct Packet:
     i64 time_ps
     u32 flow
@@ -27,4 +33,4 @@ cdef struct Packet:
     u8 kind
     u8 traffic_class
     u8 mark             # congestion experienced (DATA), or its echo (ACK, NACK)
-    u8 spare
+    u8 spare            # SpareBit

@@ -20,6 +20,14 @@ cdef enum Congestion:
     CONGESTION_NONE = 0
     CONGESTION_DCQCN_PAPER = 1
     CONGESTION_DCQCN_VENDOR = 2
+    CONGESTION_HPCC = 3
+    CONGESTION_DCTCP = 4
+    CONGESTION_TIMELY = 5
+
+cdef enum Telemetry:
+    TELEMETRY_NONE = 0
+    TELEMETRY_TIME = 1      # the sender remembers when a frame left
+    TELEMETRY_HOPS = 2      # and switches write down what it met
 
 cdef struct ClassProfile:           # of one class at one kind of port
     u8 lossless
@@ -71,3 +79,13 @@ cdef struct TransportProfile:
     double min_rate_bps
     double first_cut
     u8 ack_duplicates
+    u8 variable_window              # the window follows the rate
+    u8 telemetry                    # Telemetry
+    u8 fast_reaction                # HPCC: react to every ACK
+    u32 max_stage                   # HPCC: additive updates in a row; TIMELY: increases before hyper ones
+    i64 window_bytes                # payload that a variable window holds at line rate
+    i64 base_rtt_ps                 # HPCC: T; TIMELY: the smallest round-trip time
+    i64 rtt_low_ps                  # TIMELY: below it, always faster
+    i64 rtt_high_ps                 # TIMELY: above it, always slower
+    double eta                      # HPCC: target utilisation
+    double beta                     # TIMELY: strength of decreases

@@ -9,7 +9,7 @@ from fabric.engine.flow cimport Receiver
 from fabric.engine.link cimport announce, begin_frame
 from fabric.engine.nic cimport free_for_control, nic_advance, nic_try, queue_control
 from fabric.engine.node cimport Node
-from fabric.engine.packet cimport ACK, CNP, NACK, Packet
+from fabric.engine.packet cimport ACK, CNP, NACK, SPARE_STAMPED, Packet
 from fabric.engine.port cimport Port
 from fabric.engine.profile cimport FEEDBACK_CNP, FEEDBACK_ECHO, TransportProfile
 from fabric.engine.sender cimport ON_DELIVERED, release_dependents
@@ -29,7 +29,7 @@ cdef inline void receiver_start(World* w, Receiver* r, u32 flow) noexcept nogil:
 
 
 cdef inline void answer(
-    World* w, Node* n, u32 port, const Receiver* r, u32 flow, u8 kind, u32 sequence, u8 mark, i64 time_ps
+    World* w, Node* n, u32 port, const Receiver* r, u32 flow, u8 kind, u32 sequence, u8 mark, u8 spare, i64 time_ps
 ) noexcept nogil:
     """Sends a control frame back to the flow's source; it is written where it goes, not copied there."""
     cdef const TransportProfile* transport = &w.transports[r.transport]
@@ -49,7 +49,7 @@ cdef inline void answer(
     frame.kind = kind
     frame.traffic_class = c
     frame.mark = mark
-    frame.spare = 0
+    frame.spare = spare
     if at_once:
         announce(w, p, frame, time_ps)
     else:
@@ -97,13 +97,14 @@ cdef inline void on_data(World* w, Node* n, u32 port, const Packet* frame, i64 t
     cdef u32 flow = frame.flow
     cdef Receiver* r = &w.receivers[flow]
     cdef const TransportProfile* p
-    cdef u8 kind
+    cdef u8 kind, logged = 0
     if unlikely(not r.alive):
         receiver_start(w, r, flow)
     p = &w.transports[r.transport]
     nic_advance(w, n, port, &w.ports[port], time_ps)
     if likely(frame.sequence == r.expected):
         kind = take_in_order(w, r, flow, p, time_ps)
+        logged = frame.spare & ~SPARE_STAMPED
     elif frame.sequence > r.expected:
         kind = take_out_of_order(r, p, frame.sequence, time_ps)
     else:
@@ -115,7 +116,7 @@ cdef inline void on_data(World* w, Node* n, u32 port, const Packet* frame, i64 t
         elif p.feedback == FEEDBACK_CNP and (r.cnps == 0 or time_ps - r.last_cnp_ps >= p.cnp_interval_ps):
             r.cnps += 1
             r.last_cnp_ps = time_ps
-            answer(w, n, port, r, flow, CNP, 0, 0, time_ps)
+            answer(w, n, port, r, flow, CNP, 0, 0, 0, time_ps)
     if kind != NO_ANSWER:
-        answer(w, n, port, r, flow, kind, r.expected, r.mark_to_echo, time_ps)
+        answer(w, n, port, r, flow, kind, r.expected, r.mark_to_echo, logged, time_ps)
         r.mark_to_echo = 0

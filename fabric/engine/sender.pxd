@@ -4,21 +4,25 @@
 # which counts from the last progress and needs something outstanding. Its timer is lazy: it is set once
 # and, when it expires early, set again for where the time-out has moved.
 
-from fabric.engine.congestion cimport line_rate, on_mark
+from fabric.engine.congestion cimport congestion_catch_up, congestion_start, hear_acknowledgement, hear_cnp
 from fabric.engine.flow cimport (
+    CC_MOVED,
     SENDER_COMPLETE,
+    SENDER_LISTENS,
+    SENDER_LOGS,
     SENDER_READY,
     SENDER_RTO_ARMED,
     SENDER_STARTED,
     Sender,
 )
-from fabric.engine.heap cimport heap_remove
-from fabric.engine.nic cimport clear_if_idle, make_ready, nic_advance, nic_try
+from fabric.engine.frame_log cimport log_free
+from fabric.engine.nic cimport leave_ready, make_ready, nic_advance, nic_try, sendable
 from fabric.engine.node cimport TIMER_FLOW_START, TIMER_RTO, Node, timer_push
+from fabric.engine.pace cimport line_rate
 from fabric.engine.packet cimport CNP, NACK, Packet
 from fabric.engine.port cimport Port
 from fabric.engine.recorder cimport FLOW_RECORD_RATE, record_rate
-from fabric.engine.types cimport i64, u8, u16, u32
+from fabric.engine.types cimport i64, u8, u16, u32, unlikely
 from fabric.engine.world cimport ERROR_MEMORY, World, check
 
 cdef enum DependencyOn:
@@ -67,6 +71,7 @@ cdef inline void start_flow(World* w, Node* n, u32 flow, i64 time_ps) noexcept n
     s.record = w.flow_record[flow]
     s.progress_ps = time_ps
     s.flags = SENDER_STARTED
+    congestion_start(w, s)
     w.flow_started_ps[flow] = time_ps
     if s.record & FLOW_RECORD_RATE:
         record_rate(w, flow, time_ps, line_rate(w, s), s.window_frames)
@@ -74,16 +79,25 @@ cdef inline void start_flow(World* w, Node* n, u32 flow, i64 time_ps) noexcept n
     nic_try(w, n, port, p, time_ps)
 
 
-cdef inline void complete(World* w, u32 flow, Sender* s, Port* p, i64 time_ps) noexcept nogil:
+cdef inline void complete(World* w, u32 flow, Sender* s, i64 time_ps) noexcept nogil:
     """The last frame has been acknowledged."""
-    cdef u32 index = s.port * w.n_classes + s.traffic_class
     if s.flags & SENDER_READY:
-        heap_remove(&w.ready[index], flow)
-        clear_if_idle(w, p, index, s.traffic_class)
-    s.flags = (s.flags & ~SENDER_READY) | SENDER_COMPLETE
+        leave_ready(w, flow, s)
+    if unlikely(s.flags & SENDER_LOGS != 0):
+        log_free(&w.logs[flow])
+    s.flags |= SENDER_COMPLETE
     w.flow_completed_ps[flow] = time_ps
     w.completed_flows += 1
     release_dependents(w, flow, ON_COMPLETE, time_ps)
+
+
+cdef inline void settle_ready(World* w, u32 flow, Sender* s, i64 time_ps) noexcept nogil:
+    """Whether and when a flow may send can have changed, either way: a window can shrink with its rate."""
+    if unlikely(s.flags & SENDER_LISTENS != 0) and s.flags & SENDER_READY:
+        if s.cc_flags & CC_MOVED or not sendable(s):
+            leave_ready(w, flow, s)
+    s.cc_flags &= ~CC_MOVED
+    make_ready(w, flow, s, time_ps)
 
 
 cdef inline void on_feedback(World* w, Node* n, const Packet* frame, i64 time_ps) noexcept nogil:
@@ -91,27 +105,32 @@ cdef inline void on_feedback(World* w, Node* n, const Packet* frame, i64 time_ps
     cdef u32 flow = frame.flow
     cdef Sender* s = &w.senders[flow]
     cdef Port* p = &w.ports[s.port]
+    cdef u32 acknowledged = 0
     if s.flags & SENDER_COMPLETE:
         return
     nic_advance(w, n, s.port, p, time_ps)
     if frame.kind == CNP:
-        on_mark(w, flow, s, time_ps)
+        hear_cnp(w, flow, s, time_ps)
+        if unlikely(s.flags & SENDER_LISTENS != 0):
+            settle_ready(w, flow, s, time_ps)
+            nic_try(w, n, s.port, p, time_ps)
         return
     if frame.sequence > s.acked:
+        acknowledged = frame.sequence - s.acked
         s.acked = frame.sequence
         s.progress_ps = time_ps
         if s.next < s.acked:
             s.next = s.acked
         if s.acked == s.frames:
-            complete(w, flow, s, p, time_ps)
+            complete(w, flow, s, time_ps)
             return
     if frame.kind == NACK:
         s.next = s.acked
         s.progress_ps = time_ps
     check(w, s.acked <= s.next and s.next <= s.high and s.high <= s.frames)
-    if frame.mark:
-        on_mark(w, flow, s, time_ps)
-    make_ready(w, flow, s, time_ps)
+    if unlikely(frame.mark | (s.flags & SENDER_LISTENS)):
+        hear_acknowledgement(w, flow, s, frame, acknowledged, time_ps)
+    settle_ready(w, flow, s, time_ps)
     nic_try(w, n, s.port, p, time_ps)
 
 
@@ -134,5 +153,7 @@ cdef inline void on_rto_timer(World* w, Node* n, u32 flow, i64 time_ps) noexcept
     s.timeouts += 1
     s.next = s.acked
     s.progress_ps = time_ps
-    make_ready(w, flow, s, time_ps)
+    if unlikely(s.flags & SENDER_LISTENS != 0):
+        congestion_catch_up(w, flow, s, time_ps)
+    settle_ready(w, flow, s, time_ps)
     nic_try(w, n, s.port, p, time_ps)

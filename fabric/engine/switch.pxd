@@ -11,7 +11,7 @@ from fabric.engine.egress cimport advance, catch_up, settle, try_start
 from fabric.engine.heap cimport Due
 from fabric.engine.link cimport lost_on_link, transmit
 from fabric.engine.node cimport TIMER_PFC_EFFECT, Node, timer_pop, timer_push
-from fabric.engine.packet cimport PFC, Packet
+from fabric.engine.packet cimport PFC, SPARE_STAMPED, Packet
 from fabric.engine.pfc cimport note_backlog, send_pfc, take_pfc
 from fabric.engine.port cimport RECORD_QUEUE, ClassQueue, Ingress, PauseStat, Port
 from fabric.engine.profile cimport ECN_AT_ENQUEUE, ClassProfile, Scheduler
@@ -19,6 +19,7 @@ from fabric.engine.queues cimport queue_push
 from fabric.engine.recorder cimport fingerprint_arrival, record_drop, record_queue
 from fabric.engine.routing cimport NO_PORT, route
 from fabric.engine.scheduler cimport top_level
+from fabric.engine.telemetry cimport stamp
 from fabric.engine.types cimport NEVER, i64, later, likely, sooner, u8, u16, u32, u64, unlikely
 from fabric.engine.world cimport ERROR_MEMORY, World
 
@@ -136,6 +137,8 @@ cdef inline void forward(World* w, Node* n, u32 local, Packet* frame, i64 time_p
             frame.size_bytes <= outward.ecn_kmin_bytes or outward.ecn_mode != ECN_AT_ENQUEUE
         ) and not n.per_ingress_arbiter:
             note_direct_start(w, n, n.port_base + out_local, c, out_index)
+            if unlikely(frame.spare & SPARE_STAMPED != 0):
+                stamp(w, frame, n.port_base + out_local, time_ps)
             transmit(w, out, frame, time_ps)
             return
         ingress.bytes += frame.size_bytes

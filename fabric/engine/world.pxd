@@ -4,6 +4,7 @@
 # Pointers to const belong to the NumPy arrays of the `Lowered` that the run was built from.
 
 from fabric.engine.flow cimport Receiver, Sender
+from fabric.engine.frame_log cimport FrameLog
 from fabric.engine.heap cimport Heap
 from fabric.engine.node cimport Node, Wake
 from fabric.engine.packet cimport Packet
@@ -157,6 +158,7 @@ cdef struct World:
     u8 out_of_memory
     Packet scratch                      # where a push goes when memory has run out
     ArrivalKeys arrivals
+    FrameLog* logs                      # by flow; NULL where no congestion control looks back
 
 
 cdef extern from *:

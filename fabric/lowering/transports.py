@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from fabric.errors import SpecError
 from fabric.lowered import TRANSPORT
+from fabric.spec.congestion import Dctcp, Hpcc, Timely
 from fabric.spec.link import LARGEST_FRAME_BYTES
 from fabric.spec.switch import Switch
 from fabric.spec.transport import Dcqcn, FixedWindow, Transport
@@ -24,8 +25,10 @@ from fabric.workload.flow_table import FlowTable
 __all__ = ["PatternTransports", "pattern_transports", "transport_columns"]
 
 FEEDBACK = {"cnp": 1, "echo": 2}
-CONGESTION = {"paper": 1, "vendor": 2}
+CONGESTION = {"paper": 1, "vendor": 2, "hpcc": 3, "dctcp": 4, "timely": 5}
+TELEMETRY = {"time": 1, "hops": 2}
 LARGEST_WINDOW_FRAMES = 2**32 - 1
+BITS_TIMES_PS_PER_SECOND = 8 * 10**12
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +60,7 @@ class PatternTransports:
 
     def header_bytes(self) -> npt.NDArray[np.int64]:
         """What a frame carries beside payload, by spec."""
-        return np.array([int(spec.header) for spec in self.specs], dtype=np.int64)
+        return np.array([int(spec.overhead) for spec in self.specs], dtype=np.int64)
 
     def smallest_frame_bytes(self) -> npt.NDArray[np.int64]:
         """What shorter frames are padded to, by spec."""
@@ -138,7 +141,14 @@ def transport_columns(
 
 
 def _scales(spec: Transport) -> bool:
-    return isinstance(spec.congestion, Dcqcn) and spec.congestion.scale_from is not None
+    """Whether a row of the table depends on the line rate."""
+    match spec.congestion:
+        case Hpcc():
+            return True
+        case Dcqcn(scale_from=scale_from) | Timely(scale_from=scale_from):
+            return scale_from is not None
+        case _:
+            return False
 
 
 def _fill_row(row: npt.NDArray[np.void], spec: Transport, line_rate_bps: int, switch: Switch) -> None:
@@ -158,14 +168,22 @@ def _fill_row(row: npt.NDArray[np.void], spec: Transport, line_rate_bps: int, sw
         case FixedWindow(window=window):
             row["window_frames"] = _window_frames(window, spec.payload)
         case Dcqcn() as dcqcn:
-            _fill_dcqcn(row, dcqcn.at_line_rate(line_rate_bps) if line_rate_bps else dcqcn, spec.payload)
+            _fill_dcqcn(row, dcqcn.at_line_rate(line_rate_bps) if line_rate_bps else dcqcn)
+            _fill_window(row, dcqcn, spec.payload)
+        case Hpcc() as hpcc:
+            _fill_hpcc(row, hpcc.at_line_rate(line_rate_bps) if line_rate_bps else hpcc, line_rate_bps)
+        case Dctcp() as dctcp:
+            _fill_dctcp(row, dctcp)
+            _fill_window(row, dctcp, spec.payload)
+        case Timely() as timely:
+            _fill_timely(row, timely.at_line_rate(line_rate_bps) if line_rate_bps else timely)
+            _fill_window(row, timely, spec.payload)
 
 
-def _fill_dcqcn(row: npt.NDArray[np.void], dcqcn: Dcqcn, payload_bytes: int) -> None:
+def _fill_dcqcn(row: npt.NDArray[np.void], dcqcn: Dcqcn) -> None:
     row["congestion"] = CONGESTION[dcqcn.form]
     row["feedback"] = FEEDBACK[dcqcn.feedback]
     row["clamp_target"] = dcqcn.clamp_target
-    row["window_frames"] = 0 if dcqcn.window is None else _window_frames(dcqcn.window, payload_bytes)
     row["fast_recovery"] = dcqcn.fast_recovery
     row["cnp_interval_ps"] = dcqcn.cnp_interval
     row["alpha_period_ps"] = dcqcn.alpha_period
@@ -179,8 +197,51 @@ def _fill_dcqcn(row: npt.NDArray[np.void], dcqcn: Dcqcn, payload_bytes: int) -> 
     row["first_cut"] = dcqcn.first_cut
 
 
+def _fill_hpcc(row: npt.NDArray[np.void], hpcc: Hpcc, line_rate_bps: int) -> None:
+    row["congestion"] = CONGESTION["hpcc"]
+    row["telemetry"] = TELEMETRY["hops"]
+    row["variable_window"] = True
+    row["window_bytes"] = max(1, line_rate_bps * int(hpcc.base_rtt) // BITS_TIMES_PS_PER_SECOND)
+    row["base_rtt_ps"] = hpcc.base_rtt
+    row["eta"] = hpcc.eta
+    row["max_stage"] = hpcc.max_stage
+    row["fast_reaction"] = hpcc.fast_reaction
+    row["ai_bps"] = hpcc.ai
+    row["min_rate_bps"] = hpcc.min_rate
+
+
+def _fill_dctcp(row: npt.NDArray[np.void], dctcp: Dctcp) -> None:
+    row["congestion"] = CONGESTION["dctcp"]
+    row["feedback"] = FEEDBACK["echo"]
+    row["g"] = dctcp.g
+    row["ai_bps"] = dctcp.ai
+    row["min_rate_bps"] = dctcp.min_rate
+
+
+def _fill_timely(row: npt.NDArray[np.void], timely: Timely) -> None:
+    row["congestion"] = CONGESTION["timely"]
+    row["telemetry"] = TELEMETRY["time"]
+    row["base_rtt_ps"] = timely.min_rtt
+    row["rtt_low_ps"] = timely.rtt_low
+    row["rtt_high_ps"] = timely.rtt_high
+    row["g"] = timely.gain
+    row["beta"] = timely.beta
+    row["max_stage"] = timely.hyper_after
+    row["ai_bps"] = timely.ai
+    row["hai_bps"] = timely.hai
+    row["min_rate_bps"] = timely.min_rate
+
+
+def _fill_window(row: npt.NDArray[np.void], spec: Dcqcn | Dctcp | Timely, payload_bytes: int) -> None:
+    """The window beside the rate, if there is one."""
+    if spec.window is not None:
+        row["window_frames"] = _window_frames(spec.window, payload_bytes)
+        row["window_bytes"] = spec.window
+        row["variable_window"] = spec.variable_window
+
+
 def _frame_bytes(spec: Transport) -> int:
-    return max(int(spec.smallest_frame), spec.payload + spec.header)
+    return max(int(spec.smallest_frame), int(spec.frame))
 
 
 def _control_bytes(spec: Transport) -> int:

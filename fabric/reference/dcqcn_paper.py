@@ -13,15 +13,14 @@ send at t sees everything that expired strictly before t.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+from .control import CongestionControl, RateListener
 from .rng import pow_int
 from .tables import Transport
 
 __all__ = ["DcqcnPaper"]
 
 
-class DcqcnPaper:
+class DcqcnPaper(CongestionControl):
     """The rate of one flow.
 
     Parameters
@@ -54,9 +53,7 @@ class DcqcnPaper:
         "timer_events",
     )
 
-    def __init__(
-        self, transport: Transport, *, line_bps: float, on_change: Callable[[int, float], None]
-    ) -> None:
+    def __init__(self, transport: Transport, *, line_bps: float, on_change: RateListener) -> None:
         self._transport = transport
         self._line_bps = line_bps
         self._on_change = on_change
@@ -82,6 +79,11 @@ class DcqcnPaper:
                 self.byte_events += 1
                 self._increase(now_ps)
         return rate_bps
+
+    def rate_at(self, now_ps: int) -> float:
+        """The rate after everything that expired strictly before now."""
+        self.catch_up(now_ps)
+        return self.current_bps
 
     def on_mark(self, now_ps: int) -> None:
         """Cut, and start the recovery anew."""

@@ -15,8 +15,7 @@ Clocks are caught up with lazily. Alpha is evaluated only where it is used (a cu
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
+from .control import CongestionControl, RateListener
 from .rng import pow_int
 from .tables import Transport
 
@@ -26,7 +25,7 @@ CUT_LAG_PS = 1000
 """How much later than the alpha clock the cut clock runs."""
 
 
-class DcqcnVendor:
+class DcqcnVendor(CongestionControl):
     """The rate of one flow.
 
     Parameters
@@ -60,9 +59,7 @@ class DcqcnVendor:
         "target_bps",
     )
 
-    def __init__(
-        self, transport: Transport, *, line_bps: float, on_change: Callable[[int, float], None]
-    ) -> None:
+    def __init__(self, transport: Transport, *, line_bps: float, on_change: RateListener) -> None:
         self._transport = transport
         self._line_bps = line_bps
         self._on_change = on_change
@@ -79,6 +76,11 @@ class DcqcnVendor:
 
     def on_send(self, now_ps: int, *, wire_bytes: int) -> float:
         """The rate for a frame that begins now; bytes are not counted in this form."""
+        self.catch_up(now_ps)
+        return self.current_bps
+
+    def rate_at(self, now_ps: int) -> float:
+        """The rate after everything that expired strictly before now."""
         self.catch_up(now_ps)
         return self.current_bps
 

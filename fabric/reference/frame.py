@@ -1,15 +1,17 @@
 """A frame: what occupies a link.
 
 A frame is made once, at the node where it begins (a host's data or control frame, a switch's or
-host's PFC frame), and travels as one object; the only field that changes on its way is the congestion
-mark. What a switch knows about a frame while it holds it (where it came in, since when it waits) is
-the switch's, and lives in its queue. `size_bytes` is what buffers are charged; the wire adds the gap of
-the port that sends it.
+host's PFC frame), and travels as one object; all that changes on its way is the congestion
+mark, and what telemetry it collects. What a switch knows about a frame while it holds it (where it came
+in, since when it waits) is the switch's, and lives in its queue. `size_bytes` is what buffers are
+charged; the wire adds the gap of the port that sends it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+
+from .telemetry import Memory
 
 __all__ = ["ACK", "CNP", "DATA", "NACK", "PFC", "PFC_FLOW", "Frame", "pfc_frame"]
 
@@ -43,6 +45,8 @@ class Frame:
         32 bits that choose among equal-cost paths.
     mark : int
         1: congestion experienced (DATA), or its echo (ACK, NACK).
+    memory : Memory or None
+        Telemetry that the frame collects (DATA), or that the frame which caused it had collected (ACK).
     """
 
     kind: int
@@ -53,6 +57,7 @@ class Frame:
     destination: int
     path_hash: int
     mark: int = 0
+    memory: Memory | None = None
 
     @property
     def identity(self) -> int:

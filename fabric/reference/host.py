@@ -69,7 +69,8 @@ class Host(Node):
         if sender.is_complete:
             return
         if frame.kind == CNP:
-            sender.control.on_mark(now_ps)
+            sender.on_notification(now_ps)
+            self._settle(sender, now_ps)
         else:
             self._on_acknowledgement(sender, frame, now_ps)
 
@@ -80,7 +81,7 @@ class Host(Node):
         self.environment.recorder.on_rate(
             float(sender.port.rate_bps),
             flow=flow,
-            window_frames=sender.flow.transport.window_frames,
+            window_frames=sender.window_frames,
             now_ps=now_ps,
         )
         self._enter_if_sendable(sender, now_ps)
@@ -96,8 +97,7 @@ class Host(Node):
             self._set_timer(sender)
             return
         sender.on_timeout(now_ps)
-        self._enter_if_sendable(sender, now_ps)
-        self.try_port(sender.port, now_ps)
+        self._settle(sender, now_ps)
 
     def _on_data(self, frame: Frame, port: Port, now_ps: int) -> None:
         receiver = self._receivers[frame.flow]
@@ -116,6 +116,13 @@ class Host(Node):
                 self._queue_of(sender).leave(sender)
             self._dependencies.on_end(frame.flow, kind=ON_COMPLETE, now_ps=now_ps)
             return
+        self._settle(sender, now_ps)
+
+    def _settle(self, sender: Sender, now_ps: int) -> None:
+        """A flow may send now or earlier, or no longer (a window can shrink): the port is tried."""
+        if sender.is_ready and (sender.has_moved or not sender.is_sendable):
+            self._queue_of(sender).leave(sender)
+        sender.has_moved = False
         self._enter_if_sendable(sender, now_ps)
         self.try_port(sender.port, now_ps)
 

@@ -4,7 +4,7 @@ Only the frame that is expected next is accepted; a gap is reported by a NACK (o
 frame, and again when the sender evidently went back and lost the frame once more, or after an
 interval), and anything older by an ACK, since the sender cannot have heard. A congestion mark is
 reported either by a CNP, limited in frequency for each flow (Zhu et al., SIGCOMM 2015, section 3.1), or
-as an echo in the next ACK or NACK.
+as an echo in the next ACK or NACK. The ACK of a frame that came in order returns its telemetry.
 """
 
 from __future__ import annotations
@@ -58,6 +58,7 @@ class Receiver:
             self._accept(now_ps)
             if self.is_delivered or self.expected % self.flow.transport.ack_every == 0:
                 replies.append(self._acknowledge(ACK))
+                replies[-1].memory = frame.memory
         elif frame.sequence < self.expected:
             if self.flow.transport.ack_duplicates:
                 replies.append(self._acknowledge(ACK))

@@ -1,9 +1,10 @@
-"""The sending half of a flow: go-back-N with an optional window, paced by a congestion control.
+"""The sending half of a flow: go-back-N with a window and a pace that congestion control gives.
 
 Frames are numbered from 0. `next_frame` is the one to send next, `acked` the first that the receiver is
 not known to have, and what lies between is outstanding. A NACK or a time-out goes back to `acked`. The
 pace is a gap between the beginnings of two frames: the time of the frame at the rate that the
-congestion control gives, never less than it occupies the link.
+congestion control gives, never less than it occupies the link. A window is fixed, or follows the rate; then
+it is evaluated after each send, acknowledgement, notification and time-out, and at no other time.
 
 When and on which port a frame begins is the host's business (`host.py`); this file knows the state of
 one flow.
@@ -11,10 +12,11 @@ one flow.
 
 from __future__ import annotations
 
-from .congestion import CongestionControl
+from .control import Acknowledgement, CongestionControl
 from .frame import DATA, NACK, Frame
 from .port import Port
-from .tables import Feedback, Flow
+from .tables import Flow, TelemetryKind
+from .telemetry import Memory
 
 __all__ = ["Sender"]
 
@@ -37,10 +39,13 @@ class Sender:
 
     __slots__ = (
         "_highest",
+        "_last_ps",
+        "_last_wire_bytes",
         "acked",
         "completed_ps",
         "control",
         "flow",
+        "has_moved",
         "is_ready",
         "next_frame",
         "next_time_ps",
@@ -51,6 +56,7 @@ class Sender:
         "started_ps",
         "timeouts",
         "timer_is_pending",
+        "window_frames",
     )
 
     def __init__(self, flow: Flow, port: Port, control: CongestionControl) -> None:
@@ -64,11 +70,16 @@ class Sender:
         self.next_time_ps = 0
         self.progress_ps = 0
         self.is_ready = False
+        self.has_moved = False
         self.timer_is_pending = False
         self.sent = 0
         self.retransmitted = 0
         self.timeouts = 0
         self._highest = 0
+        self._last_ps = 0
+        self._last_wire_bytes = 0
+        self.window_frames = 0
+        self._follow_rate(0)
 
     @property
     def is_complete(self) -> bool:
@@ -83,7 +94,7 @@ class Sender:
     @property
     def is_sendable(self) -> bool:
         """Started, with a frame left to send that the window allows."""
-        window = self.flow.transport.window_frames
+        window = self.window_frames
         in_window = window == 0 or self.next_frame - self.acked < window
         return self.started_ps >= 0 and self.next_frame < self.flow.frames and in_window
 
@@ -100,21 +111,35 @@ class Sender:
         """Make the next frame, which begins now, and set the pace for the one after."""
         flow, sequence = self.flow, self.next_frame
         size_bytes = self.next_frame_bytes()
-        self.next_time_ps = now_ps + self._gap_ps(size_bytes + self.port.gap_bytes, now_ps)
+        self._last_ps, self._last_wire_bytes = now_ps, size_bytes + self.port.gap_bytes
+        rate_bps = self.control.on_send(now_ps, wire_bytes=self._last_wire_bytes)
+        self.next_time_ps = now_ps + self._gap_at(self._last_wire_bytes, rate_bps)
         if not self.has_outstanding:
             self.progress_ps = now_ps
         self.next_frame += 1
         self.sent += 1
         if sequence < self._highest:
             self.retransmitted += 1
+        memory = None
+        if flow.transport.telemetry and self.next_frame > self._highest:
+            memory = Memory(now_ps, wants_hops=flow.transport.telemetry == TelemetryKind.HOPS)
         self._highest = max(self._highest, self.next_frame)
+        self._follow_rate(now_ps)
         return Frame(
-            DATA, flow.number, sequence, flow.traffic_class, size_bytes, flow.destination, flow.path_hash
+            DATA,
+            flow.number,
+            sequence,
+            flow.traffic_class,
+            size_bytes,
+            flow.destination,
+            flow.path_hash,
+            memory=memory,
         )
 
     def on_acknowledgement(self, frame: Frame, now_ps: int) -> None:
         """An ACK or a NACK has come, for a flow that is not complete."""
-        if frame.sequence > self.acked:
+        acknowledged = max(0, frame.sequence - self.acked)
+        if acknowledged:
             self.acked = frame.sequence
             self.progress_ps = now_ps
             self.next_frame = max(self.next_frame, self.acked)
@@ -123,21 +148,49 @@ class Sender:
             return
         if frame.kind == NACK:
             self._rewind(now_ps)
-        if self.flow.transport.feedback == Feedback.ECHO and frame.mark:
-            self.control.on_mark(now_ps)
+        before_bps = self.control.rate_at(now_ps) if self.control.moves_pauses else 0.0
+        self.control.on_acknowledgement(
+            Acknowledgement(
+                now_ps,
+                sequence=frame.sequence,
+                acknowledged=acknowledged,
+                next_frame=self.next_frame,
+                mark=frame.mark,
+                memory=frame.memory if acknowledged else None,
+            )
+        )
+        self._follow_rate(now_ps)
+        if self.control.moves_pauses and self.control.rate_at(now_ps) != before_bps:
+            gap_ps = self._gap_at(self._last_wire_bytes, self.control.rate_at(now_ps))
+            self.next_time_ps = self._last_ps + gap_ps
+            self.has_moved = True
+
+    def on_notification(self, now_ps: int) -> None:
+        """A CNP has come."""
+        self.control.on_notification(now_ps)
+        self._follow_rate(now_ps)
 
     def on_timeout(self, now_ps: int) -> None:
         """Nothing was heard for too long: send again from the first frame not acknowledged."""
         self.timeouts += 1
         self._rewind(now_ps)
+        self._follow_rate(now_ps)
 
     def _rewind(self, now_ps: int) -> None:
         self.next_frame = self.acked
         self.progress_ps = now_ps
 
-    def _gap_ps(self, wire_bytes: int, now_ps: int) -> int:
+    def _follow_rate(self, now_ps: int) -> None:
+        """Let the window take the size that goes with the rate."""
+        transport = self.flow.transport
+        if transport.variable_window:
+            rate_bps = self.control.rate_at(now_ps)
+            self.window_frames = transport.window_at(rate_bps, line_bps=float(self.port.rate_bps))
+        else:
+            self.window_frames = transport.window_frames
+
+    def _gap_at(self, wire_bytes: int, rate_bps: float) -> int:
         serialization_ps = self.port.serialization_ps(wire_bytes)
-        rate_bps = self.control.on_send(now_ps, wire_bytes=wire_bytes)
         if rate_bps >= float(self.port.rate_bps):
             return serialization_ps
         return max(serialization_ps, int(float(wire_bytes) * BITS_TIMES_PS_PER_SECOND / rate_bps))

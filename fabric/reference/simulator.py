@@ -14,7 +14,8 @@ from fabric.lowered import DropReason, Lowered
 
 from .clock import Clock, Event, InsertionClock, Phase, TimerKind
 from .columns import flow_columns, node_columns, port_columns, scalar_counters
-from .congestion import CongestionControl, make_congestion_control
+from .congestion import make_congestion_control
+from .control import CongestionControl
 from .dependencies import Dependencies
 from .environment import Environment
 from .host import Host
@@ -232,12 +233,13 @@ class Simulator:
         return Sender(flow, port, self._make_control(flow, port))
 
     def _make_control(self, flow: Flow, port: Port) -> CongestionControl:
-        def on_change(time_ps: int, rate_bps: float) -> None:
-            self._recorder.on_rate(
-                rate_bps, flow=flow.number, window_frames=flow.transport.window_frames, now_ps=time_ps
-            )
+        line_bps = float(port.rate_bps)
 
-        return make_congestion_control(flow.transport, line_bps=float(port.rate_bps), on_change=on_change)
+        def on_change(time_ps: int, rate_bps: float) -> None:
+            window_frames = flow.transport.window_at(rate_bps, line_bps=line_bps)
+            self._recorder.on_rate(rate_bps, flow=flow.number, window_frames=window_frames, now_ps=time_ps)
+
+        return make_congestion_control(flow.transport, line_bps=line_bps, on_change=on_change)
 
     def _make_nodes(self, lowered: Lowered) -> tuple[list[Host], list[Switch]]:
         base: list[int] = lowered.node_port_base.tolist()

@@ -17,12 +17,13 @@ from fabric.lowered import DropReason
 from .buffer import IngressAccount, SharedPool, admit, may_resume, must_pause, release
 from .ecn import should_mark
 from .environment import Environment
-from .frame import Frame, pfc_frame
+from .frame import DATA, Frame, pfc_frame
 from .node import Node
 from .port import Port
 from .queues import EgressQueue
 from .routing import Router
 from .tables import EcnMode, Profile
+from .telemetry import Hop
 
 __all__ = ["Switch"]
 
@@ -106,10 +107,17 @@ class Switch(Node):
         if resumes:
             account.paused = False
             self._send_pfc(ingress, traffic_class, pause=False)
+        if frame.kind == DATA and frame.memory is not None and frame.memory.wants_hops:
+            frame.memory.hops.append(self._hop(port, now_ps))
         self.environment.links.begin(port, frame, now_ps=now_ps)
         self._record_depth(port, traffic_class, now_ps)
         if resumes:
             self.try_port(ingress, now_ps)
+
+    def _hop(self, port: Port, now_ps: int) -> Hop:
+        """What telemetry says of a port where a frame begins to leave."""
+        queue_bytes = sum(queue.bytes for queue in self.queues[port.local])
+        return Hop(now_ps, port.tx_bytes, queue_bytes, port.number, port.rate_bps)
 
     def _on_idle(self, port: Port, now_ps: int) -> None:
         """Wait: frames in a switch are not paced, so only an event can make a start possible."""

@@ -27,6 +27,9 @@ __all__ = [
     "read_schedulers",
 ]
 
+MOST_FRAMES = 2**32 - 1
+"""The largest window."""
+
 _Record = TypeVar("_Record")
 
 
@@ -45,7 +48,13 @@ class Feedback:
 class Congestion:
     """Which congestion control paces a flow (`Transport.congestion`)."""
 
-    NONE, DCQCN_PAPER, DCQCN_VENDOR = range(3)
+    NONE, DCQCN_PAPER, DCQCN_VENDOR, HPCC, DCTCP, TIMELY = range(6)
+
+
+class TelemetryKind:
+    """What a sender remembers of its frames (`Transport.telemetry`)."""
+
+    NONE, TIME, HOPS = range(3)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +104,23 @@ class Transport:
     min_rate_bps: float
     first_cut: float
     ack_duplicates: int
+    variable_window: int
+    telemetry: int
+    fast_reaction: int
+    max_stage: int
+    window_bytes: int
+    base_rtt_ps: int
+    rtt_low_ps: int
+    rtt_high_ps: int
+    eta: float
+    beta: float
+
+    def window_at(self, rate_bps: float, *, line_bps: float) -> int:
+        """Frames that may be outstanding at a rate; 0: as many as there are."""
+        if not self.variable_window:
+            return self.window_frames
+        size_bytes = int(float(self.window_bytes) * rate_bps / line_bps)
+        return min(max(self.ack_every, -(-size_bytes // self.payload_bytes)), MOST_FRAMES)
 
 
 @dataclass(frozen=True, slots=True)

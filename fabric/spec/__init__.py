@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from fabric.spec.base import Spec
+from fabric.spec.congestion import Dctcp, Hpcc, Timely
 from fabric.spec.link import Link, LinkOverride
 from fabric.spec.nic import Nic
 from fabric.spec.presets import DCQCN_PRESETS
@@ -39,6 +40,7 @@ __all__ = [
     "Clos3",
     "Congestion",
     "Dcqcn",
+    "Dctcp",
     "Ecn",
     "FatTree",
     "FixedWindow",
@@ -46,6 +48,7 @@ __all__ = [
     "Flows",
     "GoBackN",
     "GraphFile",
+    "Hpcc",
     "Incast",
     "LeafSpine",
     "Link",
@@ -66,6 +69,7 @@ __all__ = [
     "Spec",
     "Switch",
     "ThroughputRecord",
+    "Timely",
     "Topology",
     "Traffic",
     "TrafficClass",

@@ -49,6 +49,7 @@ _CONNECTX: dict[str, Any] = {
     "first_cut": 1.0,
     "clamp_target": False,
     "window": None,
+    "variable_window": False,
 }
 _HPCC: dict[str, Any] = _CONNECTX | {
     "feedback": "echo",

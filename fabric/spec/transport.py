@@ -2,9 +2,9 @@
 
 Reliability and congestion control are two choices. Reliability is go-back-N as RoCE NICs do it:
 the receiver takes frames in order only, answers with ACKs and NACKs, and the sender rewinds. Its
-congestion control is one of: none, a fixed window, DCQCN. What a sender and a receiver do with
-these parameters is `docs/design.md`, sections 6 and 7. Not modelled: selective repeat, retry
-limits, connection set-up, read requests.
+congestion control is one of: none, a fixed window, DCQCN, and those of `fabric.spec.congestion`.
+What a sender and a receiver do with these parameters is `docs/design.md`, sections 6 and 7. Not
+modelled: selective repeat, retry limits, connection set-up, read requests.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from typing import Any, Literal
 import msgspec
 
 from fabric.spec.base import Problem, Spec, quantity
+from fabric.spec.congestion import Dctcp, Hpcc, Timely
 from fabric.spec.decode import convert, did_you_mean, field_types
 from fabric.spec.link import LARGEST_FRAME_BYTES
 from fabric.spec.presets import DCQCN_PRESETS, DEFAULT_DCQCN_PRESET
@@ -127,6 +128,8 @@ class Dcqcn(Spec, frozen=True, kw_only=True, tag_field="kind", tag="dcqcn"):
         Vendor: whether each cut takes the target over, even the second in a row.
     window : Size or None
         As `FixedWindow.window`, beside the rate. None (in a file: 0): no bound.
+    variable_window : bool
+        Whether the window is that at line rate, and smaller in proportion at other rates.
 
     Examples
     --------
@@ -151,6 +154,7 @@ class Dcqcn(Spec, frozen=True, kw_only=True, tag_field="kind", tag="dcqcn"):
     first_cut: float = _from_preset()
     clamp_target: bool = _from_preset()
     window: Size | None = _from_preset()
+    variable_window: bool = _from_preset()
 
     def settle(self) -> None:
         types = field_types(type(self))
@@ -196,7 +200,7 @@ class Dcqcn(Spec, frozen=True, kw_only=True, tag_field="kind", tag="dcqcn"):
         )
 
 
-Congestion = NoCongestionControl | FixedWindow | Dcqcn
+Congestion = NoCongestionControl | FixedWindow | Dcqcn | Hpcc | Dctcp | Timely
 
 
 class Transport(Spec, frozen=True, kw_only=True):
@@ -220,7 +224,7 @@ class Transport(Spec, frozen=True, kw_only=True):
         What happens when frames are lost.
     smallest_frame : Size
         Shorter frames are padded to this. Default 64 (IEEE 802.3, clause 4.4.2).
-    congestion : NoCongestionControl, FixedWindow or Dcqcn
+    congestion : NoCongestionControl, FixedWindow, Dcqcn, Hpcc, Dctcp or Timely
         Default `Dcqcn()`.
     """
 
@@ -232,16 +236,16 @@ class Transport(Spec, frozen=True, kw_only=True):
     ack_every: int = 1
     reliability: GoBackN = msgspec.field(default_factory=GoBackN)
     smallest_frame: Size = quantity(64)
-    congestion: NoCongestionControl | FixedWindow | Dcqcn = msgspec.field(default_factory=Dcqcn)
+    congestion: Congestion = msgspec.field(default_factory=Dcqcn)
 
     def problems(self) -> Iterator[Problem]:
         if self.payload == 0:
             yield "payload", self.payload, "a size above 0"
-        if self.payload + self.header > LARGEST_FRAME_BYTES:
+        if self.frame > LARGEST_FRAME_BYTES:
             yield (
                 "payload",
                 self.payload,
-                f"a size of at most {LARGEST_FRAME_BYTES - min(self.header, LARGEST_FRAME_BYTES)} bytes: "
+                f"a size of at most {LARGEST_FRAME_BYTES - min(self.overhead, LARGEST_FRAME_BYTES)} bytes: "
                 f"frames, payload and header together, have at most {LARGEST_FRAME_BYTES}",
             )
         if not 1 <= self.control_frame <= LARGEST_FRAME_BYTES:
@@ -264,9 +268,15 @@ class Transport(Spec, frozen=True, kw_only=True):
     @property
     def frame(self) -> Size:
         """The largest data frame, as buffers hold it."""
-        return Size(self.payload + self.header)
+        return Size(self.payload + self.overhead)
+
+    @property
+    def overhead(self) -> Size:
+        """What each data frame holds beside payload: the header, and what telemetry adds to it."""
+        telemetry = self.congestion.telemetry_header if isinstance(self.congestion, Hpcc | Timely) else 0
+        return Size(self.header + telemetry)
 
     @property
     def window(self) -> Size | None:
-        """The bound on unacknowledged payload bytes; None if there is none."""
+        """The bound on unacknowledged payload bytes, if there is one that holds at every line rate."""
         return None if isinstance(self.congestion, NoCongestionControl) else self.congestion.window

@@ -1,0 +1,45 @@
+# Rate and window of a flow, whatever controls them.
+#
+# A transport's window is fixed, or (`variable_window`) follows the rate: it holds `window_bytes` of
+# payload at line rate and in proportion below, never less than the frames that an ACK stands for. It is
+# evaluated after each send, ACK, NACK, CNP and time-out, and at no other time.
+
+from fabric.engine.flow cimport Sender
+from fabric.engine.profile cimport TransportProfile
+from fabric.engine.recorder cimport FLOW_RECORD_RATE, record_rate
+from fabric.engine.types cimport i64, later, u32, u64, unlikely
+from fabric.engine.world cimport World
+
+cdef enum:
+    MOST_FRAMES = 0xFFFFFFFF
+
+
+cdef inline double line_rate(const World* w, const Sender* s) noexcept nogil:
+    return <double>w.port_rate_bps[s.port]
+
+
+cdef inline u32 window_at(const TransportProfile* p, double rate, double line_bps) noexcept nogil:
+    """Frames of the window that goes with a rate."""
+    cdef u64 size_bytes, frames
+    if not p.variable_window:
+        return p.window_frames
+    size_bytes = <u64>(<double>p.window_bytes * rate / line_bps)
+    frames = (size_bytes + p.payload_bytes - 1) // p.payload_bytes
+    if frames < p.ack_every:
+        return p.ack_every
+    return <u32>frames if frames < MOST_FRAMES else <u32>MOST_FRAMES
+
+
+cdef inline i64 gap_at(double rate, double line_bps, u32 wire_bytes, i64 serialisation_ps) noexcept nogil:
+    """The time from the start of a frame to the start of the flow's next one, at a rate."""
+    if rate >= line_bps:
+        return serialisation_ps
+    return later(serialisation_ps, <i64>(<double>wire_bytes * 8e12 / rate))
+
+
+cdef inline void note_rate(World* w, u32 flow, const Sender* s, double before, i64 time_ps) noexcept nogil:
+    """Records the rate, and the window that goes with it, if the rate has changed."""
+    if unlikely(s.record & FLOW_RECORD_RATE != 0) and s.cc.rate != before:
+        record_rate(
+            w, flow, time_ps, s.cc.rate, window_at(&w.transports[s.transport], s.cc.rate, line_rate(w, s))
+        )
