@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
+from strategies_paths import path_spreads, reliabilities
 from strategies_topology import hosts_of, links_of_path, pick, written_file
 
 from fabric.spec import (
@@ -20,7 +21,6 @@ from fabric.spec import (
     FixedWindow,
     Flow,
     Flows,
-    GoBackN,
     Incast,
     LeafSpine,
     NoCongestionControl,
@@ -54,13 +54,9 @@ def transports(draw: st.DrawFn, class_names: Sequence[str]) -> Transport:
         data_class=pick(draw, class_names),
         control_class=pick(draw, class_names),
         ack_every=ack_every,
-        reliability=GoBackN(
-            rto=pick(draw, ("60us", "20us", "200us", "5us", "4ms", None)),
-            nack=pick(draw, (True, True, True, False)),
-            nack_on_rewind=draw(st.booleans()),
-            nack_interval=pick(draw, (None, None, "3us", "1ns")),
-            ack_duplicates=draw(st.integers(0, 3)) > 0,
-        ),
+        ack_delay=pick(draw, (None, None, None, "1us", "10us", "1ps")),
+        reliability=draw(reliabilities()),
+        paths=draw(path_spreads()),
         congestion=draw(_congestion(window)),
     )
 

@@ -21,10 +21,10 @@ cdef struct Packet:
     u32 flow
     u32 sequence        # DATA: frame number; ACK, NACK: next frame expected; PFC: 1 pause, 0 resume
     u32 destination     # host
-    u32 path_hash       # chooses among equal next hops
+    u32 path_hash       # chooses among equal next hops; NACK of selective repeat: also names the frame that came
     u16 size_bytes      # as charged to buffers; the wire adds the port's gap
     u16 ingress         # local port at which a switch received it
     u8 kind
     u8 traffic_class
     u8 mark             # congestion experienced (DATA), or its echo (ACK, NACK)
-    u8 spare
+    u8 ttl              # switches that it may still reach; 0: any number

@@ -43,7 +43,7 @@ cdef inline void send_pfc(World* w, Node* n, u32 local, u8 traffic_class, bint o
     frame.kind = PFC
     frame.traffic_class = traffic_class
     frame.mark = 0
-    frame.spare = 0
+    frame.ttl = 0
     if on:
         w.pauses[port * w.n_classes + traffic_class].pauses_sent += 1
     if w.out_of_memory:

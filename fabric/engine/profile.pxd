@@ -21,6 +21,11 @@ cdef enum Congestion:
     CONGESTION_DCQCN_PAPER = 1
     CONGESTION_DCQCN_VENDOR = 2
 
+cdef enum PathMode:
+    PATHS_FLOW = 0          # one path hash a flow
+    PATHS_IN_TURN = 1       # frame by frame the next of `path_count`
+    PATHS_RANDOM = 2        # frame by frame a drawn one
+
 cdef struct ClassProfile:           # of one class at one kind of port
     u8 lossless
     u8 ecn_mode
@@ -71,3 +76,8 @@ cdef struct TransportProfile:
     double min_rate_bps
     double first_cut
     u8 ack_duplicates
+    i64 ack_delay_ps                # the latest ACK after a frame; 0: only by number
+    u32 path_count                  # path hashes that a flow spreads its frames over
+    u32 reorder_frames              # selective repeat: a frame is lost when one so far beyond it has arrived
+    u8 path_mode
+    u8 selective                    # selective repeat instead of go-back-N

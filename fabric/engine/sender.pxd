@@ -1,4 +1,5 @@
 # The sending end of a flow: start, acknowledgements, go-back-N, time-out, what follows when it ends.
+# Selective repeat has its own idea of what to send next (`selective.pxd`).
 #
 # ACKs and NACKs are cumulative. A NACK rewinds to what it asks for; so does the retransmission time-out,
 # which counts from the last progress and needs something outstanding. Its timer is lazy: it is set once
@@ -9,16 +10,19 @@ from fabric.engine.flow cimport (
     SENDER_COMPLETE,
     SENDER_READY,
     SENDER_RTO_ARMED,
+    SENDER_SELECTIVE,
+    SENDER_SPREADS,
     SENDER_STARTED,
     Sender,
 )
 from fabric.engine.heap cimport heap_remove
-from fabric.engine.nic cimport clear_if_idle, make_ready, nic_advance, nic_try
+from fabric.engine.nic cimport clear_if_idle, make_ready, nic_advance, nic_try, sendable
 from fabric.engine.node cimport TIMER_FLOW_START, TIMER_RTO, Node, timer_push
 from fabric.engine.packet cimport CNP, NACK, Packet
 from fabric.engine.port cimport Port
 from fabric.engine.recorder cimport FLOW_RECORD_RATE, record_rate
-from fabric.engine.types cimport i64, u8, u16, u32
+from fabric.engine.selective cimport selective_news, selective_timeout
+from fabric.engine.types cimport i64, u8, u16, u32, unlikely
 from fabric.engine.world cimport ERROR_MEMORY, World, check
 
 cdef enum DependencyOn:
@@ -67,6 +71,10 @@ cdef inline void start_flow(World* w, Node* n, u32 flow, i64 time_ps) noexcept n
     s.record = w.flow_record[flow]
     s.progress_ps = time_ps
     s.flags = SENDER_STARTED
+    if w.transports[s.transport].selective:
+        s.flags |= SENDER_SELECTIVE
+    if w.transports[s.transport].path_mode:
+        s.flags |= SENDER_SPREADS
     w.flow_started_ps[flow] = time_ps
     if s.record & FLOW_RECORD_RATE:
         record_rate(w, flow, time_ps, line_rate(w, s), s.window_frames)
@@ -74,16 +82,42 @@ cdef inline void start_flow(World* w, Node* n, u32 flow, i64 time_ps) noexcept n
     nic_try(w, n, port, p, time_ps)
 
 
-cdef inline void complete(World* w, u32 flow, Sender* s, Port* p, i64 time_ps) noexcept nogil:
-    """The last frame has been acknowledged."""
+cdef inline void leave_ready(World* w, u32 flow, Sender* s, Port* p) noexcept nogil:
+    """Takes a flow that waits for its turn off the heap."""
     cdef u32 index = s.port * w.n_classes + s.traffic_class
     if s.flags & SENDER_READY:
         heap_remove(&w.ready[index], flow)
         clear_if_idle(w, p, index, s.traffic_class)
-    s.flags = (s.flags & ~SENDER_READY) | SENDER_COMPLETE
+        s.flags &= ~SENDER_READY
+
+
+cdef inline void complete(World* w, u32 flow, Sender* s, Port* p, i64 time_ps) noexcept nogil:
+    """The last frame has been acknowledged."""
+    leave_ready(w, flow, s, p)
+    s.flags |= SENDER_COMPLETE
     w.flow_completed_ps[flow] = time_ps
     w.completed_flows += 1
     release_dependents(w, flow, ON_COMPLETE, time_ps)
+
+
+cdef inline void on_selective_feedback(World* w, Node* n, u32 flow, Sender* s, Port* p, const Packet* frame, i64 time_ps) noexcept nogil:
+    """An ACK, NACK or CNP of a flow with selective repeat."""
+    nic_advance(w, n, s.port, p, time_ps)
+    if frame.kind == CNP:
+        on_mark(w, flow, s, time_ps)
+        return
+    selective_news(w, flow, s, frame, time_ps)
+    if s.acked == s.frames:
+        complete(w, flow, s, p, time_ps)
+        return
+    check(w, s.acked <= s.next and s.next <= s.high and s.high <= s.frames)
+    if frame.mark:
+        on_mark(w, flow, s, time_ps)
+    if sendable(s):
+        make_ready(w, flow, s, time_ps)
+    else:
+        leave_ready(w, flow, s, p)
+    nic_try(w, n, s.port, p, time_ps)
 
 
 cdef inline void on_feedback(World* w, Node* n, const Packet* frame, i64 time_ps) noexcept nogil:
@@ -91,7 +125,9 @@ cdef inline void on_feedback(World* w, Node* n, const Packet* frame, i64 time_ps
     cdef u32 flow = frame.flow
     cdef Sender* s = &w.senders[flow]
     cdef Port* p = &w.ports[s.port]
-    if s.flags & SENDER_COMPLETE:
+    if unlikely(s.flags & (SENDER_COMPLETE | SENDER_SELECTIVE)):
+        if not s.flags & SENDER_COMPLETE:
+            on_selective_feedback(w, n, flow, s, p, frame, time_ps)
         return
     nic_advance(w, n, s.port, p, time_ps)
     if frame.kind == CNP:
@@ -132,6 +168,8 @@ cdef inline void on_rto_timer(World* w, Node* n, u32 flow, i64 time_ps) noexcept
             w.error = ERROR_MEMORY
         return
     s.timeouts += 1
+    if s.flags & SENDER_SELECTIVE:
+        selective_timeout(&w.selective[flow], s)
     s.next = s.acked
     s.progress_ps = time_ps
     make_ready(w, flow, s, time_ps)

@@ -3,7 +3,8 @@
 # Arrays are indexed by the entity's number. Per-class arrays are indexed by port * n_classes + class.
 # Pointers to const belong to the NumPy arrays of the `Lowered` that the run was built from.
 
-from fabric.engine.flow cimport Receiver, Sender
+from fabric.engine.choice cimport Paths
+from fabric.engine.flow cimport Reassembly, Receiver, Selective, Sender
 from fabric.engine.heap cimport Heap
 from fabric.engine.node cimport Node, Wake
 from fabric.engine.packet cimport Packet
@@ -157,6 +158,14 @@ cdef struct World:
     u8 out_of_memory
     Packet scratch                      # where a push goes when memory has run out
     ArrivalKeys arrivals
+    # path choice, selective repeat, delayed ACKs: NULL where no flow or switch has them
+    u64 key_path
+    i64 flowlet_gap_ps
+    u8 ttl                              # of the frames that hosts make; 0: no limit
+    Paths* paths                        # by node
+    u32* no_routes                      # an empty routing table
+    Selective* selective                # by flow
+    Reassembly* reassembly              # by flow
 
 
 cdef extern from *:

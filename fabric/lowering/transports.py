@@ -18,13 +18,14 @@ from fabric.errors import SpecError
 from fabric.lowered import TRANSPORT
 from fabric.spec.link import LARGEST_FRAME_BYTES
 from fabric.spec.switch import Switch
-from fabric.spec.transport import Dcqcn, FixedWindow, Transport
+from fabric.spec.transport import Dcqcn, FixedWindow, GoBackN, SelectiveRepeat, Transport
 from fabric.workload.flow_table import FlowTable
 
 __all__ = ["PatternTransports", "pattern_transports", "transport_columns"]
 
 FEEDBACK = {"cnp": 1, "echo": 2}
 CONGESTION = {"paper": 1, "vendor": 2}
+PATH_MODE = {"none": 0, "round_robin": 1, "random": 2}
 LARGEST_WINDOW_FRAMES = 2**32 - 1
 
 
@@ -149,11 +150,20 @@ def _fill_row(row: npt.NDArray[np.void], spec: Transport, line_rate_bps: int, sw
     row["control_bytes"] = _control_bytes(spec)
     row["control_class"] = switch.class_index(spec.control_class, path="transport.control_class")
     row["ack_every"] = spec.ack_every
-    row["nack_enabled"] = reliability.nack
-    row["nack_on_rewind"] = reliability.nack_on_rewind
-    row["ack_duplicates"] = reliability.ack_duplicates
-    row["nack_interval_ps"] = reliability.nack_interval or 0
+    row["ack_delay_ps"] = spec.ack_delay or 0
+    row["path_mode"] = PATH_MODE[spec.paths.spread]
+    row["path_count"] = spec.paths.count
     row["rto_ps"] = reliability.rto or 0
+    match reliability:
+        case GoBackN():
+            row["nack_enabled"] = reliability.nack
+            row["nack_on_rewind"] = reliability.nack_on_rewind
+            row["nack_interval_ps"] = reliability.nack_interval or 0
+            row["ack_duplicates"] = reliability.ack_duplicates
+        case SelectiveRepeat():
+            row["selective"] = 1
+            row["ack_duplicates"] = 1
+            row["reorder_frames"] = reliability.reorder
     match spec.congestion:
         case FixedWindow(window=window):
             row["window_frames"] = _window_frames(window, spec.payload)

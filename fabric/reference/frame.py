@@ -1,10 +1,10 @@
 """A frame: what occupies a link.
 
 A frame is made once, at the node where it begins (a host's data or control frame, a switch's or
-host's PFC frame), and travels as one object; the only field that changes on its way is the congestion
-mark. What a switch knows about a frame while it holds it (where it came in, since when it waits) is
-the switch's, and lives in its queue. `size_bytes` is what buffers are charged; the wire adds the gap of
-the port that sends it.
+host's PFC frame), and travels as one object; the only fields that change on its way are the congestion
+mark and what is left of its lifetime. What a switch knows about a frame while it holds it (where it
+came in, since when it waits) is the switch's, and lives in its queue. `size_bytes` is what buffers are
+charged; the wire adds the gap of the port that sends it.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ class Frame:
         32 bits that choose among equal-cost paths.
     mark : int
         1: congestion experienced (DATA), or its echo (ACK, NACK).
+    ttl : int
+        Switches that it may still reach; 0: any number.
     """
 
     kind: int
@@ -53,6 +55,7 @@ class Frame:
     destination: int
     path_hash: int
     mark: int = 0
+    ttl: int = 0
 
     @property
     def identity(self) -> int:

@@ -5,6 +5,9 @@ not known to have, and what lies between is outstanding. A NACK or a time-out go
 pace is a gap between the beginnings of two frames: the time of the frame at the rate that the
 congestion control gives, never less than it occupies the link.
 
+With selective repeat (`selective.py`) nothing is ever gone back over: `next_frame` is then a frame that was
+lost, or the first that was never sent. The frames of a flow may be spread over several path hashes.
+
 When and on which port a frame begins is the host's business (`host.py`); this file knows the state of
 one flow.
 """
@@ -14,7 +17,9 @@ from __future__ import annotations
 from .congestion import CongestionControl
 from .frame import DATA, NACK, Frame
 from .port import Port
-from .tables import Feedback, Flow
+from .rng import MASK32, entropy_hash, entropy_number, mix64
+from .selective import SelectiveRepeat
+from .tables import Feedback, Flow, PathMode
 
 __all__ = ["Sender"]
 
@@ -37,6 +42,7 @@ class Sender:
 
     __slots__ = (
         "_highest",
+        "_selective",
         "acked",
         "completed_ps",
         "control",
@@ -69,6 +75,8 @@ class Sender:
         self.retransmitted = 0
         self.timeouts = 0
         self._highest = 0
+        transport = flow.transport
+        self._selective = SelectiveRepeat(transport.reorder_frames) if transport.selective else None
 
     @property
     def is_complete(self) -> bool:
@@ -99,18 +107,22 @@ class Sender:
     def begin_frame(self, now_ps: int) -> Frame:
         """Make the next frame, which begins now, and set the pace for the one after."""
         flow, sequence = self.flow, self.next_frame
+        path_hash = self._next_path_hash()
         size_bytes = self.next_frame_bytes()
         self.next_time_ps = now_ps + self._gap_ps(size_bytes + self.port.gap_bytes, now_ps)
         if not self.has_outstanding:
             self.progress_ps = now_ps
-        self.next_frame += 1
         self.sent += 1
-        if sequence < self._highest:
-            self.retransmitted += 1
-        self._highest = max(self._highest, self.next_frame)
-        return Frame(
-            DATA, flow.number, sequence, flow.traffic_class, size_bytes, flow.destination, flow.path_hash
-        )
+        is_again = sequence < self._highest
+        self.retransmitted += is_again
+        self._highest = max(self._highest, sequence + 1)
+        if self._selective is None:
+            self.next_frame += 1
+        else:
+            if is_again:
+                self._selective.on_sent_again(sequence, newest=self._highest)
+            self.next_frame = self._selective.next_frame(acked=self.acked, newest=self._highest)
+        return Frame(DATA, flow.number, sequence, flow.traffic_class, size_bytes, flow.destination, path_hash)
 
     def on_acknowledgement(self, frame: Frame, now_ps: int) -> None:
         """An ACK or a NACK has come, for a flow that is not complete."""
@@ -121,7 +133,9 @@ class Sender:
         if self.acked == self.flow.frames:
             self.completed_ps = now_ps
             return
-        if frame.kind == NACK:
+        if self._selective is not None:
+            self._learn(frame, self._selective, now_ps)
+        elif frame.kind == NACK:
             self._rewind(now_ps)
         if self.flow.transport.feedback == Feedback.ECHO and frame.mark:
             self.control.on_mark(now_ps)
@@ -129,7 +143,28 @@ class Sender:
     def on_timeout(self, now_ps: int) -> None:
         """Nothing was heard for too long: send again from the first frame not acknowledged."""
         self.timeouts += 1
+        if self._selective is not None:
+            self._selective.on_timeout(acked=self.acked, newest=self._highest)
         self._rewind(now_ps)
+
+    def _learn(self, frame: Frame, selective: SelectiveRepeat, now_ps: int) -> None:
+        """Selective repeat: a NACK names by its path hash the frame that has arrived."""
+        selective.on_acknowledged(self.acked)
+        if frame.kind == NACK:
+            number = entropy_number(self.flow.path_hash, frame.path_hash)
+            if selective.on_arrived(number, acked=self.acked):
+                self.progress_ps = now_ps
+        self.next_frame = selective.next_frame(acked=self.acked, newest=self._highest)
+
+    def _next_path_hash(self) -> int:
+        """The path hash of the next frame; spread over several, a frame that is sent again has another."""
+        transport, path_hash = self.flow.transport, self.flow.path_hash
+        sent = self.sent & MASK32
+        if transport.path_mode == PathMode.IN_TURN:
+            return entropy_hash(path_hash, sent % transport.path_count)
+        if transport.path_mode == PathMode.RANDOM:
+            return entropy_hash(path_hash, (mix64(path_hash << 32 | sent) >> 32) * transport.path_count >> 32)
+        return path_hash
 
     def _rewind(self, now_ps: int) -> None:
         self.next_frame = self.acked

@@ -42,6 +42,12 @@ class Feedback:
     NONE, CNP, ECHO = range(3)
 
 
+class PathMode:
+    """How a sender spreads the frames of a flow over path hashes (`Transport.path_mode`)."""
+
+    FLOW, IN_TURN, RANDOM = range(3)
+
+
 class Congestion:
     """Which congestion control paces a flow (`Transport.congestion`)."""
 
@@ -95,6 +101,11 @@ class Transport:
     min_rate_bps: float
     first_cut: float
     ack_duplicates: int
+    ack_delay_ps: int
+    path_count: int
+    reorder_frames: int
+    path_mode: int
+    selective: int
 
 
 @dataclass(frozen=True, slots=True)
