@@ -9,8 +9,9 @@ import numpy as _np
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.string cimport memcpy, memset
 
-from fabric.engine.build cimport allocate, free_world, place_nodes
+from fabric.engine.build cimport allocate, allocate_paths, free_world, place_nodes, prepare_choice
 from fabric.engine.node cimport HOST, Node
+from fabric.engine.packet cimport TTL_SHIFT
 from fabric.engine.port cimport ODD_RECORDED, ODD_TICKS, ODD_TIMING, RECORD_CHOSEN_FLOWS, Port
 from fabric.engine.profile cimport SHARED_LEVEL, ClassProfile, Scheduler, TransportProfile
 from fabric.engine.recorder cimport FLOW_RECORD_PACKETS, append_pending_rows
@@ -37,6 +38,7 @@ cdef enum:
     LEAST_PORT_BITS = 12
     PURPOSE_ECN = 1
     PURPOSE_LINK_LOSS = 2
+    PURPOSE_PATH_CHOICE = 32
 
 _STOP_REASONS = ("FINISHED", "STALLED", "UNTIL", "BUDGET")
 
@@ -99,6 +101,7 @@ cdef class Engine:
         ):
             raise MemoryError(f"no memory for {lowered.n_nodes} nodes and {lowered.n_flows} flows")
         self._fill_nodes()
+        self._fill_paths()
         self._fill_ports()
         if not place_nodes(self.w):
             raise MemoryError(f"no memory for {lowered.n_nodes} nodes")
@@ -123,6 +126,9 @@ cdef class Engine:
         self.until_ps = lowered.until_ps
         w.key_ecn = purpose_key(lowered.seed, PURPOSE_ECN)
         w.key_loss = purpose_key(lowered.seed, PURPOSE_LINK_LOSS)
+        w.key_path = purpose_key(lowered.seed, PURPOSE_PATH_CHOICE)
+        w.flowlet_gap_ps = lowered.flowlet_gap_ps
+        w.ttl_bits = <u8>(lowered.ttl << TTL_SHIFT)
         w.port_bits = max(LEAST_PORT_BITS, int(degrees.max(initial=1) - 1).bit_length())
         w.window_ps = self._longest_window_ps()
         w.window_cursor = NO_WINDOW
@@ -249,6 +255,35 @@ cdef class Engine:
             if n.kind != HOST:
                 n.route_entry = route_entry + route_base[node]
                 n.route_ports = route_ports + ports_base[node]
+
+    cdef _fill_paths(self):
+        """What switches need that do more than ECMP, and flows that do more than go-back-N."""
+        cdef World* w = self.w
+        lowered = self.lowered
+        cdef const u8* choice = <const u8*>self._keep("node_choice", _np.uint8)
+        cdef const u32* pin_base = <const u32*>self._keep("pin_base", _np.uint32)
+        cdef const u64* pin_key = <const u64*>self._keep("pin_key", _np.uint64)
+        cdef const u16* pin_port = <const u16*>self._keep("pin_port", _np.uint16)
+        cdef bint everywhere = w.ttl_bits != 0
+        cdef u32 node, pool_ports
+        transports = lowered.transports
+        if not allocate_paths(
+            w,
+            lowered.n_edges,
+            everywhere or bool(_np.any(lowered.node_choice)) or len(lowered.pin_key) > 0,
+            bool(_np.any(transports["selective"]) or _np.any(transports["ack_delay_ps"])),
+        ):
+            raise MemoryError(f"no memory for {w.n_nodes} nodes and {w.n_flows} flows")
+        pools = _np.append(lowered.route_ports_base[w.n_hosts:], len(lowered.route_ports))
+        for node in range(w.n_hosts, w.n_nodes):
+            if not (everywhere or choice[node] or pin_base[node + 1] > pin_base[node]):
+                continue
+            w.paths[node].n_pins = pin_base[node + 1] - pin_base[node]
+            w.paths[node].pin_key = pin_key + pin_base[node]
+            w.paths[node].pin_port = pin_port + pin_base[node]
+            pool_ports = pools[node - w.n_hosts + 1] - pools[node - w.n_hosts]
+            if not prepare_choice(w, node, choice[node], pool_ports):
+                raise MemoryError(f"no memory for the path choice of {w.n_nodes} nodes")
 
     cdef _fill_ports(self):
         cdef World* w = self.w

@@ -25,7 +25,7 @@ GOLDEN64 = 0x9E3779B97F4A7C15
 
 
 class Purpose(IntEnum):
-    """What a draw is for; the second part of every key. Workloads use `WORKLOAD` and above."""
+    """What a draw is for; the second part of every key. Workloads use `WORKLOAD`."""
 
     ECN = 1
     LINK_LOSS = 2
@@ -33,6 +33,7 @@ class Purpose(IntEnum):
     ECMP_SALT = 4
     PATH_HASH = 5
     WORKLOAD = 6
+    PATH_CHOICE = 32
 
 
 def mix64(value: npt.ArrayLike) -> npt.NDArray[np.uint64]:

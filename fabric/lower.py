@@ -21,6 +21,7 @@ from fabric.lowered import OPEN_END_PS, Lowered
 from fabric.lowering.buffers import buffer_columns
 from fabric.lowering.dependencies import dependency_columns
 from fabric.lowering.flows import flow_columns
+from fabric.lowering.paths import path_columns
 from fabric.lowering.ports import node_columns, port_columns
 from fabric.lowering.recording import record_columns
 from fabric.lowering.transports import pattern_transports
@@ -78,7 +79,7 @@ def lower(
 
         flows = build_flows(scenario, network)
     run, switch = scenario.run, scenario.switch
-    routes = find_routes(network)
+    routes = find_routes(network, weights=scenario.routing.weights)
     patterns = pattern_transports(
         flows,
         transport=scenario.transport,
@@ -89,6 +90,7 @@ def lower(
         **node_columns(network, switch=switch, nic=scenario.nic, seed=run.seed),
         **port_columns(network, switch=switch, nic=scenario.nic),
         **_route_columns(routes),
+        **path_columns(scenario.routing, network=network, flows=flows),
         **flow_columns(
             flows, network=network, routes=routes, patterns=patterns, switch=switch, seed=run.seed
         ),

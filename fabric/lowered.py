@@ -75,6 +75,11 @@ TRANSPORT = np.dtype(
         ("rtt_high_ps", "i8"),
         ("eta", "f8"),
         ("beta", "f8"),
+        ("ack_delay_ps", "i8"),
+        ("path_count", "u4"),
+        ("reorder_frames", "u4"),
+        ("path_mode", "u1"),
+        ("selective", "u1"),
     ],
     align=True,
 )
@@ -110,7 +115,8 @@ class DropReason:
     HEADROOM = 2
     EGRESS_THRESHOLD = 3
     POOL = 4
-    NAMES = ("link loss", "no route", "headroom full", "egress threshold", "pool full")
+    TTL_EXPIRED = 5
+    NAMES = ("link loss", "no route", "headroom full", "egress threshold", "pool full", "TTL expired")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,3 +181,9 @@ class Lowered:
     port_tick_timing: npt.NDArray[np.uint8]
     pfc_frame_bytes: int
     node_control_unpausable: npt.NDArray[np.uint8]
+    node_choice: npt.NDArray[np.uint8]
+    flowlet_gap_ps: int
+    ttl: int
+    pin_base: npt.NDArray[np.uint32]
+    pin_key: npt.NDArray[np.uint64]
+    pin_port: npt.NDArray[np.uint16]

@@ -4,7 +4,9 @@ The cost of a path is its number of links. Hosts never forward. Destinations are
 attached to the same set of switches), and at each switch the ports whose peer is one link closer to an
 edge form its next-hop group; edges with the same group share it, so a leaf of a fat tree stores its
 uplinks once. A host with several ports is reached over any of its switches, whichever is closest.
-Parallel cables are next hops each. Routes are static: they hold for the whole run.
+Parallel cables are next hops each. Routes are static: they hold for the whole run. Weighted by rate, a
+port stands in its group as often as its link is faster than the slowest, so a hash, a draw or a turn
+finds it that much more often (Zhou et al., "WCMP", EuroSys 2014).
 
 The tables have the layout that the engines read (`docs/design.md`, section 9). `trace_path` walks them
 as a switch does, so its paths are those that frames take: `port = group[hash * count >> 32]` with
@@ -14,7 +16,7 @@ as a switch does, so its paths are those that frames take: `port = group[hash * 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +33,8 @@ NO_PORT = -1
 """Padding after the last link of a path."""
 MOST_PORTS = 2**16
 """Ports of one node: local port numbers have 16 bits."""
+MOST_SHARES = 64
+"""Weights finer than 1/64 of the fastest port of a group are rounded: tables of switches are finite."""
 LARGEST_GROUP_POOL = 2**16 - 1
 """Next-hop ports that one switch can store: offsets and counts of groups have 16 bits."""
 
@@ -96,12 +100,16 @@ class RouteTables(Protocol):
     def route_ports(self) -> npt.NDArray[np.uint16]: ...
 
 
-def find_routes(network: Network) -> Routes:
+def find_routes(network: Network, *, weights: Literal["equal", "rate"] = "equal") -> Routes:
     """Build the next-hop tables of all switches.
 
     Parameters
     ----------
     network : Network
+    weights : {"equal", "rate"}
+        Whether a port stands in a group once, or in proportion to its rate: its rate over the
+        greatest common divisor of the group's, or if a port would then stand there more than 64
+        times, over 1/64 of the highest, rounded, at least once.
 
     Returns
     -------
@@ -125,7 +133,7 @@ def find_routes(network: Network) -> Routes:
     entries = np.where(distances.links == 0, np.uint32(ROUTE_DIRECT), np.uint32(0))
     pools: list[npt.NDArray[np.uint16]] = []
     for row in range(network.n_switches):
-        pools.append(_switch_groups(network, distances, row, entries[row]))
+        pools.append(_switch_groups(network, distances, row, entries[row], weighted=weights == "rate"))
     hosts = np.full(network.n_hosts, -1, dtype=np.int64)
     sizes = np.array([0, *(len(pool) for pool in pools)], dtype=np.int64)
     starts = np.arange(network.n_switches, dtype=np.int64) * distances.n_edges
@@ -149,7 +157,7 @@ def _check_degrees(network: Network) -> None:
 
 
 def _switch_groups(
-    network: Network, distances: EdgeDistances, row: int, entries: UInt32Array
+    network: Network, distances: EdgeDistances, row: int, entries: UInt32Array, *, weighted: bool
 ) -> npt.NDArray[np.uint16]:
     """Write the entries of one switch and return its pool of next-hop ports.
 
@@ -170,6 +178,9 @@ def _switch_groups(
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
     groups = [ports[closer[:, edge]] for edge in first[order]]
+    if weighted:
+        rate_bps = network.link_rate_bps[network.port_link[base:end]]
+        groups = [np.repeat(group, _shares(rate_bps[group])) for group in groups]
     counts = np.array([len(group) for group in groups], dtype=np.int64)
     if counts.sum() > LARGEST_GROUP_POOL:
         allowed = f"next-hop groups of at most {LARGEST_GROUP_POOL} ports together at one switch"
@@ -177,6 +188,14 @@ def _switch_groups(
     offsets = np.cumsum(counts) - counts
     entries[edges] = (counts << 16 | offsets)[rank[inverse.ravel()]]
     return np.concatenate(groups).astype(np.uint16)
+
+
+def _shares(rate_bps: Int64Array) -> Int64Array:
+    """How often each port of a group stands in it."""
+    shares = rate_bps // np.gcd.reduce(rate_bps)
+    if shares.max(initial=0) <= MOST_SHARES:
+        return np.asarray(shares, dtype=np.int64)
+    return np.asarray(np.maximum(1, np.rint(rate_bps / rate_bps.max() * MOST_SHARES)), dtype=np.int64)
 
 
 def closest_ports(

@@ -12,6 +12,7 @@ from __future__ import annotations
 from typing import Any
 
 from hypothesis import strategies as st
+from strategies_paths import routings
 from strategies_topology import pick, topologies
 from strategies_traffic import traffic_entries, transports
 
@@ -70,6 +71,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
             timing=timing,
         ),
         record=draw(_records(frame_bytes)),
+        routing=draw(routings(topology)),
     )
     return with_pool(scenario, pool_bytes=frame_bytes * pick(draw, (8, 3, 1, 20, 40, MOST_POOL_FRAMES)))
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
+from strategies_paths import path_spreads, reliabilities
 from strategies_topology import hosts_of, links_of_path, pick, written_file
 
 from fabric.spec import (
@@ -49,6 +50,7 @@ def transports(draw: st.DrawFn, class_names: Sequence[str]) -> Transport:
     """A transport whose timers act within microseconds."""
     payload = pick(draw, PAYLOADS)
     ack_every = pick(draw, (1, 1, 2, 4))
+    reliability = draw(reliabilities())
     window = payload * pick(draw, (8, ack_every, 16, 40)) - pick(draw, (0, payload // 2))
     return Transport(
         payload=payload,
@@ -57,26 +59,24 @@ def transports(draw: st.DrawFn, class_names: Sequence[str]) -> Transport:
         data_class=pick(draw, class_names),
         control_class=pick(draw, class_names),
         ack_every=ack_every,
-        reliability=GoBackN(
-            rto=pick(draw, ("60us", "20us", "200us", "5us", "4ms", None)),
-            nack=pick(draw, (True, True, True, False)),
-            nack_on_rewind=draw(st.booleans()),
-            nack_interval=pick(draw, (None, None, "3us", "1ns")),
-            ack_duplicates=draw(st.integers(0, 3)) > 0,
-        ),
-        congestion=draw(_congestion(window)),
+        ack_delay=pick(draw, (None, None, None, "1us", "10us", "1ps")),
+        reliability=reliability,
+        paths=draw(path_spreads()),
+        congestion=draw(_congestion(window, has_rtts=isinstance(reliability, GoBackN))),
     )
 
 
-def _congestion(window_bytes: int) -> st.SearchStrategy[Congestion]:
+def _congestion(window_bytes: int, *, has_rtts: bool) -> st.SearchStrategy[Congestion]:
     presets = st.sampled_from(("connectx_scaled", "hpcc", "paper_2015", "simai"))
     vendor, paper = _dcqcn("vendor", window_bytes), _dcqcn("paper", window_bytes)
+    by_rtt = (_hpcc(), _hpcc(), _timely(window_bytes)) if has_rtts else ()
     return st.sampled_from(
         (
             st.just(NoCongestionControl()),
             st.just(FixedWindow(window=window_bytes)),
             *(vendor, vendor, vendor, paper, paper),
-            *(_hpcc(), _hpcc(), _dctcp(window_bytes), _timely(window_bytes)),
+            _dctcp(window_bytes),
+            *by_rtt,
             st.builds(Dcqcn, preset=presets),
         )
     ).flatmap(lambda chosen: chosen)

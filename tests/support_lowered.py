@@ -81,6 +81,11 @@ TRANSPORT_DEFAULTS: dict[str, Any] = {
     "rtt_high_ps": 60 * US,
     "eta": 0.95,
     "beta": 0.8,
+    "ack_delay_ps": 0,
+    "path_count": 1,
+    "reorder_frames": 1,
+    "path_mode": 0,
+    "selective": 0,
 }
 
 Overrides = Mapping[str, Any]
@@ -208,6 +213,12 @@ def small_lowered(
         port_tick_timing=np.zeros(2 * len(cables), np.uint8),
         pfc_frame_bytes=64,
         node_control_unpausable=np.zeros(n_nodes, np.uint8),
+        node_choice=np.zeros(n_nodes, np.uint8),
+        flowlet_gap_ps=10 * US,
+        ttl=0,
+        pin_base=np.zeros(n_nodes + 1, np.uint32),
+        pin_key=np.zeros(0, np.uint64),
+        pin_port=np.zeros(0, np.uint16),
     )
     for port, overrides in (ports or {}).items():
         for name, value in overrides.items():

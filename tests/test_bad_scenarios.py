@@ -111,6 +111,78 @@ BAD = {
         "1",
         "a string",
     ),
+    # Paths and reliability
+    "unknown choice": (
+        plus('[routing]\nchoice = "spray"'),
+        "routing.choice",
+        "'spray'",
+        '"spray_round_robin"',
+    ),
+    "misspelt choice": (
+        plus('[routing]\nchoice = "adaptve"'),
+        "routing.choice",
+        "'adaptve'",
+        'did you mean "adaptive"?',
+    ),
+    "no gap between flowlets": (plus("[routing]\nflowlet_gap = 0"), "routing.flowlet_gap", "0", "above 0"),
+    "lifetime 0": (plus("[routing]\nttl = 0"), "routing.ttl", "0", "from 1 to 127"),
+    "lifetime that is too long": (plus("[routing]\nttl = 128"), "routing.ttl", "128", "from 1 to 127"),
+    "a pin of nothing": (
+        plus('[[routing.pins]]\nat = "leaf0"\nnext = "spine0"'),
+        "routing.pins[0].destination",
+        "None",
+        "or flow",
+    ),
+    "a pin of two things": (
+        plus('[[routing.pins]]\nat = "leaf0"\nnext = "spine0"\ndestination = "host4"\nflow = "a"'),
+        "routing.pins[0].flow",
+        "'a'",
+        "not both",
+    ),
+    "a pin of a source alone": (
+        plus('[[routing.pins]]\nat = "leaf0"\nnext = "spine0"\nflow = "a"\nsource = "host1"'),
+        "routing.pins[0].source",
+        "'host1'",
+        "no source without destination",
+    ),
+    "a negative cable": (
+        plus('[[routing.pins]]\nat = "leaf0"\nnext = "spine0"\nflow = "a"\ncable = -1'),
+        "routing.pins[0].cable",
+        "-1",
+        "0 or more",
+    ),
+    "HPCC with selective repeat": (
+        plus('[transport]\ncongestion = {kind = "hpcc"}\nreliability = {kind = "selective_repeat"}'),
+        "transport.reliability",
+        "selective_repeat",
+        "hpcc and timely need go-back-N",
+    ),
+    "TIMELY with selective repeat": (
+        plus('[transport]\ncongestion = {kind = "timely"}\nreliability = {kind = "selective_repeat"}'),
+        "transport.reliability",
+        "selective_repeat",
+        "hpcc and timely need go-back-N",
+    ),
+    "unknown reliability": (
+        plus('[transport.reliability]\nkind = "selective_repat"'),
+        "transport.reliability.kind",
+        "'selective_repat'",
+        'did you mean "selective_repeat"?',
+    ),
+    "key of the other reliability": (
+        plus("[transport.reliability]\nreorder = 4"),
+        "transport.reliability.reorder",
+        "'reorder'",
+        "kind, rto, nack",
+    ),
+    "distance 0": (
+        plus('[transport.reliability]\nkind = "selective_repeat"\nreorder = 0'),
+        "transport.reliability.reorder",
+        "0",
+        "1 or more",
+    ),
+    "no paths": (plus("[transport.paths]\ncount = 0"), "transport.paths.count", "0", "1 or more"),
+    "ACK delay 0": (plus("[transport]\nack_delay = 0"), "transport.ack_delay", "0", "above 0"),
     # Quantities
     "bits for bytes": (plus('[switch]\nbuffer = "64Mb"'), "switch.buffer", "'64Mb'", '"MB"'),
     "rate without a time": (
@@ -730,6 +802,8 @@ classes = [{name = "data", weight = 2, ecn = false}, {name = "control", pfc = {a
 [transport]
 payload = 1000
 reliability = {rto = "1ms", nack = false}
+paths = {spread = "random", count = 8}
+ack_delay = "1us"
 congestion = {kind = "dcqcn", preset = "hpcc", ai = "1Mbps", window = 5000}
 [[traffic]]
 kind = "flows"
@@ -745,6 +819,11 @@ duration = "1ms"
 [[topology.overrides]]
 match = "leaf0-spine0"
 rate = "1Gbps"
+[routing]
+choice = "flowlet"
+flowlet_gap = "5us"
+ttl = 9
+pins = [{at = "leaf0", next = "spine1", destination = "host5", source = "host0", cable = 0}]
 [run]
 seed = 1
 until = "1ms"

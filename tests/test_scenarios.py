@@ -120,6 +120,21 @@ class TestAnswers:
         found = [slowdown(name, percentile) for percentile in (50, 99, 100)]
         assert found == pytest.approx([median, slow, last], abs=0.006)
 
+    @pytest.mark.parametrize(
+        ("name", "median", "slow", "last"),
+        [
+            ("load_balancing", 1.08, 1.12, 1.13),
+            ("load_balancing in turn", 1.20, 1.39, 1.46),
+            ("load_balancing adaptive", 1.07, 1.12, 1.12),
+            ("load_balancing by flowlets", 1.96, 3.91, 5.80),
+            ("load_balancing over 8 queue pairs", 1.65, 2.09, 2.10),
+        ],
+    )
+    def test_paths_of_a_permutation(self, name: str, median: float, slow: float, last: float) -> None:
+        found = [slowdown(name, percentile) for percentile in (50, 99, 100)]
+        assert found == pytest.approx([median, slow, last], abs=0.006)
+        assert EXPECTED[name]["retransmitted"] == 0
+
     def test_the_share_of_empty_uplinks_is_that_of_independent_hashing(self) -> None:
         ports = result_of("permutation_1024").ports.where(tier="leaf->spine")
         data = ports["tx_bytes"] > 10**6
@@ -167,6 +182,10 @@ SMALL = {
     "incast_lossy": (*INCAST, *THRESHOLDS, "switch.buffer=512KB", "transport.reliability.rto=200us"),
     "permutation_1024": (*LEAF_SPINE, *THRESHOLDS, "traffic[0].size=300KB", "switch.buffer=2MB"),
     "permutation_1024 with DCQCN": (*LEAF_SPINE, *THRESHOLDS, "traffic[0].size=300KB"),
+    "load_balancing": (*LEAF_SPINE, "traffic[0].size=300KB"),
+    "load_balancing in turn": (*LEAF_SPINE, "traffic[0].size=300KB"),
+    "load_balancing adaptive": (*LEAF_SPINE, "traffic[0].size=300KB"),
+    "load_balancing over 8 queue pairs": (*LEAF_SPINE, "traffic[0].size=300KB"),
     "oversubscription 1.2:1": (*LEAF_SPINE, *THRESHOLDS, "traffic[0].size=64KB"),
     "oversubscription 1.5:1 with DCQCN": (*LEAF_SPINE, *THRESHOLDS, "traffic[0].size=64KB"),
     "websearch": (*LEAF_SPINE, *THRESHOLDS, *BUSY),

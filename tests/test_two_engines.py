@@ -259,9 +259,12 @@ def _named(row: tuple[Any, ...]) -> str:
     return ", ".join(f"{name}={value}" for name, value in zip(names, row, strict=True) if value)
 
 
+CHOICES = ("ecmp", "spray_random", "spray_round_robin", "adaptive", "flowlet")
 EXPECTED = (
     *("FINISHED", "STALLED", "UNTIL", "pauses", "headroom", "marks", "cnps", "nacks", "timeouts"),
-    *("rate changes", "link loss", "headroom full", "egress threshold", "pool full"),
+    *("rate changes", "link loss", "headroom full", "egress threshold", "pool full", "TTL expired"),
+    *("spray_random", "spray_round_robin", "adaptive", "flowlet", "pins"),
+    *("selective repeat", "delayed ACKs", "paths in turn", "random paths"),
 )
 
 
@@ -281,6 +284,16 @@ def what_happened(outcome: Outcome) -> Iterator[str]:
             yield name
     if len(outcome.rows["rate"]) > outcome.lowered.n_flows:
         yield "rate changes"
+    lowered, transports = outcome.lowered, outcome.lowered.transports[outcome.lowered.flow_transport]
+    yield CHOICES[int(lowered.node_choice[-1])]
+    if len(lowered.pin_key):
+        yield "pins"
+    if np.any(columns["flow_retransmitted"][transports["selective"] == 1]):
+        yield "selective repeat"
+    if np.any(transports["ack_delay_ps"]):
+        yield "delayed ACKs"
+    for mode in np.unique(transports["path_mode"]).tolist():
+        yield ("", "paths in turn", "random paths")[mode]
     for reason in np.flatnonzero(columns["drops_by_reason"]).tolist():
         yield DropReason.NAMES[reason]
 

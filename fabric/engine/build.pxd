@@ -5,6 +5,7 @@
 
 from libc.stdlib cimport calloc, free, malloc
 
+from fabric.engine.choice cimport CHOICE_FLOWLET, CHOICE_ROUND_ROBIN, FLOWLET_SLOT_BITS, Flowlet, Paths
 from fabric.engine.heap cimport Heap
 from fabric.engine.node cimport HOST, SWITCH, Node, Wake
 from fabric.engine.port cimport ClassQueue, Ingress, IngressQueues, PauseStat, Port
@@ -12,8 +13,9 @@ from fabric.engine.queues cimport ingress_queues_free
 from fabric.engine.routing cimport NO_EXIT
 from fabric.engine.ring cimport Ring, ring_free
 from fabric.engine.types cimport NEVER, i64, u8, u16, u32, u64
-from fabric.engine.flow cimport Receiver, Sender
+from fabric.engine.flow cimport Reassembly, Receiver, Selective, Sender
 from fabric.engine.frame_log cimport FrameLog, log_free
+from fabric.engine.sequence_set cimport set_free
 from fabric.engine.world cimport (
     N_STREAMS,
     LinkWatch,
@@ -64,6 +66,57 @@ cdef inline bint allocate(
         if w.logs == NULL:
             return False
     return True
+
+
+cdef inline bint allocate_paths(World* w, u32 n_edges, bint some_special_switch, bint some_special_flow) noexcept nogil:
+    """What only some runs need: path choice of switches; selective repeat, delayed ACKs. False without memory."""
+    if some_special_switch:
+        w.paths = <Paths*>calloc(w.n_nodes, sizeof(Paths))
+        w.no_routes = <u32*>calloc(n_edges + 1, sizeof(u32))
+        if w.paths == NULL or w.no_routes == NULL:
+            return False
+    if some_special_flow:
+        w.selective = <Selective*>calloc(w.n_flows + 1, sizeof(Selective))
+        w.reassembly = <Reassembly*>calloc(w.n_flows + 1, sizeof(Reassembly))
+        if w.selective == NULL or w.reassembly == NULL:
+            return False
+    return True
+
+
+cdef inline bint prepare_choice(World* w, u32 node, u8 choice, u32 pool_ports) noexcept nogil:
+    """Gives a switch what its choice remembers; `pool_ports` bounds the places of its groups."""
+    cdef Paths* paths = &w.paths[node]
+    cdef Node* n = &w.nodes[node]
+    n.paths = paths
+    paths.route_entry = n.route_entry
+    n.route_entry = w.no_routes
+    paths.choice = choice
+    if choice == CHOICE_ROUND_ROBIN:
+        paths.turns = <u32*>calloc(<u64>pool_ports * w.n_classes + 1, sizeof(u32))
+        return paths.turns != NULL
+    if choice == CHOICE_FLOWLET:
+        paths.flowlets = <Flowlet*>calloc(<u64>1 << FLOWLET_SLOT_BITS, sizeof(Flowlet))
+        return paths.flowlets != NULL
+    return True
+
+
+cdef inline void free_paths(World* w) noexcept nogil:
+    cdef u32 k
+    if w.paths != NULL:
+        for k in range(w.n_nodes):
+            free(w.paths[k].turns)
+            free(w.paths[k].flowlets)
+    if w.selective != NULL:
+        for k in range(w.n_flows):
+            set_free(&w.selective[k].arrived)
+            free(w.selective[k].resent)
+    if w.reassembly != NULL:
+        for k in range(w.n_flows):
+            set_free(&w.reassembly[k].arrived)
+    free(w.paths)
+    free(w.no_routes)
+    free(w.selective)
+    free(w.reassembly)
 
 
 cdef inline void place_node(World* w, u32 node, u32* next_wake) noexcept nogil:
@@ -124,6 +177,7 @@ cdef inline void free_world(World* w) noexcept nogil:
     """Frees all that the world owns; safe on one that was only half built."""
     cdef u64 pairs = <u64>w.n_ports * w.n_classes
     cdef u64 k
+    free_paths(w)
     if w.nodes != NULL:
         for k in range(w.n_nodes):
             free(w.nodes[k].backlog)

@@ -13,7 +13,7 @@ from fabric.engine.flow cimport CC_ACTIVE, SENDER_LISTENS, SENDER_LOGS, Sender
 from fabric.engine.frame_log cimport FrameMemory
 from fabric.engine.hpcc cimport hpcc_ack, hpcc_sent, hpcc_start
 from fabric.engine.pace cimport gap_at, line_rate, window_at
-from fabric.engine.packet cimport Packet
+from fabric.engine.packet cimport Packet, marked
 from fabric.engine.profile cimport (
     CONGESTION_DCQCN_PAPER,
     CONGESTION_DCQCN_VENDOR,
@@ -108,13 +108,13 @@ cdef inline void hear_acknowledgement(
     cdef double line_bps = line_rate(w, s)
     cdef FrameMemory* memory
     if p.congestion <= CONGESTION_DCQCN_VENDOR:
-        if frame.mark:
+        if marked(frame):
             hear_mark(w, flow, s, p, time_ps)
         if unlikely(p.variable_window != 0):
             congestion_catch_up(w, flow, s, time_ps)
         return
     if p.congestion == CONGESTION_DCTCP:
-        dctcp_ack(w, flow, s, p, line_bps, frame.sequence, acknowledged, frame.mark, time_ps)
+        dctcp_ack(w, flow, s, p, line_bps, frame.sequence, acknowledged, marked(frame), time_ps)
     else:
         memory = recall(w, flow, frame, acknowledged)
         if memory != NULL:

@@ -4,7 +4,7 @@
 # Kmin, with a probability that rises linearly to Pmax at Kmax, always above. At enqueue the depth
 # includes the frame, at dequeue it does not; hardware of both kinds exists.
 
-from fabric.engine.packet cimport DATA, Packet
+from fabric.engine.packet cimport DATA, MARK, Packet
 from fabric.engine.profile cimport ClassProfile
 from fabric.engine.recorder cimport record_mark
 from fabric.engine.rng cimport draw, frame_key, unit_interval
@@ -26,6 +26,6 @@ cdef inline void ecn_mark(
         key = frame_key(time_ps, frame.flow, frame.sequence)
         if unit_interval(draw(w.key_ecn, port, key)) >= p:
             return
-    frame.mark = 1
+    frame.mark_ttl |= MARK
     w.queues[port * w.n_classes + frame.traffic_class].marks += 1
     record_mark(w, port, frame, time_ps, depth)

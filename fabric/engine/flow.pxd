@@ -4,6 +4,7 @@
 # congestion control, whatever it is; its first field is the rate. Both ends come to life when first
 # used (`alive`); a flow that has not started costs no memory beyond its row in the scenario.
 
+from fabric.engine.sequence_set cimport SequenceSet
 from fabric.engine.types cimport i64, u8, u16, u32
 
 cdef enum SenderFlag:
@@ -13,6 +14,12 @@ cdef enum SenderFlag:
     SENDER_RTO_ARMED = 8    # a retransmission timer is set
     SENDER_LISTENS = 16     # congestion control hears every ACK, not only those with a mark
     SENDER_LOGS = 32        # frames sent for the first time are remembered
+    SENDER_SELECTIVE = 64   # selective repeat
+    SENDER_SPREADS = 128    # more than one path hash
+
+cdef enum ReceiverKind:     # `alive` of a receiver
+    RECEIVER_PLAIN = 1      # go-back-N, ACKs by number of frames
+    RECEIVER_SPECIAL = 2    # selective repeat or delayed ACKs: has a `Reassembly`
 
 cdef enum CongestionFlag:
     CC_ACTIVE = 1           # congestion control has a rate of its own; until then, line rate
@@ -67,7 +74,7 @@ cdef union CongestionState:
     TimelyState timely
 
 cdef struct Sender:
-    u32 next                # number of the next frame to send
+    u32 next                # number of the next frame to send (selective repeat: a lost one, or `high`)
     u32 acked               # frames before this one have arrived
     u32 frames
     u32 window_frames       # 0: none
@@ -100,5 +107,25 @@ cdef struct Receiver:
     u32 nacks
     u32 marked
     u16 transport
-    u8 alive
+    u8 alive                # ReceiverKind
     u8 mark_to_echo
+
+cdef struct Resent:         # a frame that was sent again
+    u32 frame
+    u32 base                # `high` at that time
+
+cdef struct Selective:      # what selective repeat adds to a sender
+    SequenceSet arrived     # of the frames from `acked` on, those known to have arrived
+    Resent* resent          # ring, in the order of sending
+    u32 resent_capacity     # a power of two, or 0
+    u32 resent_head
+    u32 resent_tail
+    u32 top                 # one more than the highest frame known to have arrived
+    u32 scan                # frames before this one are in `resent`, or need not be sent again
+    u32 limit               # frames before this one are lost unless they are known to have arrived
+
+cdef struct Reassembly:     # what selective repeat and delayed ACKs add to a receiver
+    SequenceSet arrived     # of the frames beyond `expected`, those that are here
+    i64 ack_due_ps          # an ACK is due then; 0: none
+    u32 ack_port            # where the frame came in that it is due for
+    u8 timer_set

@@ -5,6 +5,7 @@ from fabric.engine.heap cimport Due
 from fabric.engine.link cimport lost_on_link
 from fabric.engine.nic cimport nic_advance, nic_next_start, nic_try
 from fabric.engine.node cimport (
+    TIMER_ACK,
     TIMER_FLOW_START,
     TIMER_PFC_EFFECT,
     TIMER_RTO,
@@ -15,7 +16,7 @@ from fabric.engine.node cimport (
 from fabric.engine.packet cimport DATA, PFC, Packet
 from fabric.engine.pfc cimport take_pfc
 from fabric.engine.port cimport Port
-from fabric.engine.receiver cimport on_data
+from fabric.engine.receiver cimport on_ack_timer, on_data
 from fabric.engine.recorder cimport fingerprint_arrival, record_drop
 from fabric.engine.sender cimport on_feedback, on_rto_timer, start_flow
 from fabric.engine.types cimport NEVER, i64, likely, sooner, u8, u32, u64, unlikely
@@ -67,6 +68,8 @@ cdef inline void host_timers(World* w, Node* n, i64 before_ps) noexcept nogil:
             start_flow(w, n, id, timer.time_ps)
         elif kind == TIMER_RTO:
             on_rto_timer(w, n, id, timer.time_ps)
+        elif kind == TIMER_ACK:
+            on_ack_timer(w, n, id, timer.time_ps)
         else:
             pfc_effect_at_host(w, n, id >> 4, <u8>(id >> 1 & 7), id & 1, timer.time_ps)
 

@@ -7,15 +7,25 @@
 # afterwards.
 
 from fabric.engine.congestion cimport pacing_gap
-from fabric.engine.flow cimport SENDER_LOGS, SENDER_READY, SENDER_RTO_ARMED, SENDER_STARTED, Sender
+from fabric.engine.flow cimport (
+    SENDER_LOGS,
+    SENDER_READY,
+    SENDER_RTO_ARMED,
+    SENDER_SELECTIVE,
+    SENDER_SPREADS,
+    SENDER_STARTED,
+    Sender,
+)
 from fabric.engine.heap cimport Heap, heap_pop, heap_push, heap_remove, heap_settle_top
 from fabric.engine.link cimport announce, begin_frame, transmit
 from fabric.engine.node cimport TIMER_RTO, Node, timer_push
 from fabric.engine.packet cimport DATA, Packet
 from fabric.engine.port cimport Port
-from fabric.engine.profile cimport SHARED_LEVEL, Scheduler, TransportProfile
+from fabric.engine.profile cimport PATHS_IN_TURN, SHARED_LEVEL, Scheduler, TransportProfile
 from fabric.engine.ring cimport Ring, ring_empty, ring_front, ring_pop_queue, ring_push
+from fabric.engine.rng cimport entropy_hash, mix64
 from fabric.engine.scheduler cimport dwrr_pick, top_level
+from fabric.engine.selective cimport selective_sent
 from fabric.engine.telemetry cimport log_frame
 from fabric.engine.types cimport NEVER, i64, later, likely, trailing_zeros, u8, u16, u32, u64, unlikely
 from fabric.engine.world cimport ERROR_MEMORY, World
@@ -99,6 +109,34 @@ cdef inline void send_control(World* w, Port* p, u32 index, u8 c, i64 start_ps) 
     clear_if_idle(w, p, index, c)
 
 
+cdef inline u32 spread_hash(const World* w, const Sender* s) noexcept nogil:
+    """The path hash of the next frame of a flow that spreads over several."""
+    cdef const TransportProfile* p = &w.transports[s.transport]
+    cdef u32 sent = s.high + s.retransmitted
+    if p.path_mode == PATHS_IN_TURN:
+        return entropy_hash(s.path_hash, sent % p.path_count)
+    return entropy_hash(s.path_hash, <u32>((mix64((<u64>s.path_hash << 32) | sent) >> 32) * p.path_count >> 32))
+
+
+cdef inline void count_sent(Sender* s) noexcept nogil:
+    """Frame `next` has been sent."""
+    if likely(s.next == s.high):
+        s.high += 1
+    else:
+        s.retransmitted += 1
+    s.next += 1
+
+
+cdef inline void count_special(World* w, u32 flow, Sender* s, Packet* frame) noexcept nogil:
+    """Frame `next` has been sent, by a flow that spreads over paths or repeats selectively."""
+    if s.flags & SENDER_SPREADS:
+        frame.path_hash = spread_hash(w, s)
+    if s.flags & SENDER_SELECTIVE:
+        selective_sent(w, flow, s)
+    else:
+        count_sent(s)
+
+
 cdef inline void send_data(World* w, Node* n, Port* p, u32 index, u8 c, i64 start_ps) noexcept nogil:
     """Starts the next frame of the flow that has been eligible longest."""
     cdef Heap* heap = &w.ready[index]
@@ -114,18 +152,17 @@ cdef inline void send_data(World* w, Node* n, Port* p, u32 index, u8 c, i64 star
     frame.ingress = 0
     frame.kind = DATA
     frame.traffic_class = c
-    frame.mark = 0
+    frame.mark_ttl = w.ttl_bits
     frame.spare = 0
     if unlikely(s.flags & SENDER_LOGS != 0) and s.next == s.high:
         frame.spare = log_frame(w, flow, s, start_ps)
     announce(w, p, frame, start_ps)
     if s.next == s.acked:
         s.progress_ps = start_ps
-    if likely(s.next == s.high):
-        s.high += 1
+    if unlikely(s.flags & (SENDER_SELECTIVE | SENDER_SPREADS)):
+        count_special(w, flow, s, frame)
     else:
-        s.retransmitted += 1
-    s.next += 1
+        count_sent(s)
     s.next_time_ps = start_ps + pacing_gap(
         w, flow, s, size_bytes + p.gap_bytes, p.busy_ps - start_ps, start_ps
     )

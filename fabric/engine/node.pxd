@@ -4,6 +4,7 @@
 # frames, `due_ps` bounds from below the next instant at which the node has something to do. A window
 # looks at wake words only, so idle parts of a fabric cost next to nothing.
 
+from fabric.engine.choice cimport Paths
 from fabric.engine.heap cimport Due, Heap, heap_pop, heap_push
 from fabric.engine.types cimport NEVER, i64, u8, u16, u32, u64
 
@@ -15,6 +16,7 @@ cdef enum TimerKind:        # in the order in which they act at one instant
     TIMER_PFC_EFFECT = 0    # id: port * 16 + class * 2 + on
     TIMER_RTO = 1           # id: flow
     TIMER_FLOW_START = 2    # id: flow
+    TIMER_ACK = 3           # id: flow
 
 cdef struct Wake:
     u64 bits
@@ -42,6 +44,7 @@ cdef struct Node:
     u64* backlog            # local egress ports with something to send
     const u32* route_entry  # by destination edge
     const u16* route_ports
+    Paths* paths            # path choice beyond plain ECMP; NULL: none
 
 
 cdef inline bint timer_push(Node* n, i64 time_ps, u8 kind, u32 id) noexcept nogil:

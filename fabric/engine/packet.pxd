@@ -16,6 +16,10 @@ cdef enum Kind:
 cdef enum:
     NO_FLOW = 0xFFFFFFFF        # the flow of a PFC frame
 
+cdef enum:
+    MARK = 1                    # of `mark_ttl`
+    TTL_SHIFT = 1               # from here on: switches that the frame may still reach; 0: any number
+
 cdef enum SpareBit:
     SPARE_LOGGED = 1            # its sender remembers this frame (ACK: the frame that caused it)
     SPARE_STAMPED = 2           # and switches write down what it meets
@@ -27,10 +31,14 @@ cdef struct Packet:
     u32 flow
     u32 sequence        # DATA: frame number; ACK, NACK: next frame expected; PFC: 1 pause, 0 resume
     u32 destination     # host
-    u32 path_hash       # chooses among equal next hops
+    u32 path_hash       # chooses among equal next hops; NACK of selective repeat: also names the frame that came
     u16 size_bytes      # as charged to buffers; the wire adds the port's gap
     u16 ingress         # local port at which a switch received it
     u8 kind
     u8 traffic_class
-    u8 mark             # congestion experienced (DATA), or its echo (ACK, NACK)
+    u8 mark_ttl         # lowest bit: congestion experienced (DATA), or its echo (ACK, NACK); above it the TTL
     u8 spare            # SpareBit
+
+
+cdef inline u8 marked(const Packet* frame) noexcept nogil:
+    return frame.mark_ttl & MARK

@@ -42,7 +42,7 @@ cdef inline void send_pfc(World* w, Node* n, u32 local, u8 traffic_class, bint o
     frame.ingress = 0
     frame.kind = PFC
     frame.traffic_class = traffic_class
-    frame.mark = 0
+    frame.mark_ttl = 0
     frame.spare = 0
     if on:
         w.pauses[port * w.n_classes + traffic_class].pauses_sent += 1

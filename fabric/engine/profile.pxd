@@ -29,6 +29,11 @@ cdef enum Telemetry:
     TELEMETRY_TIME = 1      # the sender remembers when a frame left
     TELEMETRY_HOPS = 2      # and switches write down what it met
 
+cdef enum PathMode:
+    PATHS_FLOW = 0          # one path hash a flow
+    PATHS_IN_TURN = 1       # frame by frame the next of `path_count`
+    PATHS_RANDOM = 2        # frame by frame a drawn one
+
 cdef struct ClassProfile:           # of one class at one kind of port
     u8 lossless
     u8 ecn_mode
@@ -89,3 +94,8 @@ cdef struct TransportProfile:
     i64 rtt_high_ps                 # TIMELY: above it, always slower
     double eta                      # HPCC: target utilisation
     double beta                     # TIMELY: strength of decreases
+    i64 ack_delay_ps                # the latest ACK after a frame; 0: only by number
+    u32 path_count                  # path hashes that a flow spreads its frames over
+    u32 reorder_frames              # selective repeat: a frame is lost when one so far beyond it has arrived
+    u8 path_mode
+    u8 selective                    # selective repeat instead of go-back-N

@@ -6,7 +6,7 @@
 
 from libc.stdlib cimport realloc
 
-from fabric.engine.packet cimport DATA, NO_FLOW, PFC, Packet
+from fabric.engine.packet cimport DATA, NO_FLOW, PFC, Packet, marked
 from fabric.engine.port cimport (
     RECORD_CHOSEN_FLOWS,
     RECORD_PACKETS,
@@ -77,7 +77,7 @@ cdef inline u64 frame_identity(const Packet* frame) noexcept nogil:
 
 cdef inline void fingerprint_arrival(World* w, u32 port, const Packet* frame) noexcept nogil:
     cdef u64 looks = (
-        (<u64>frame.size_bytes << 16) | (<u64>frame.kind << 8) | (<u64>frame.traffic_class << 1) | frame.mark
+        (<u64>frame.size_bytes << 16) | (<u64>frame.kind << 8) | (<u64>frame.traffic_class << 1) | marked(frame)
     )
     cdef u64 place = <u64>frame.time_ps + (<u64>port + 1) * <u64>0x9E3779B97F4A7C15
     cdef u64 content = frame_identity(frame) * <u64>0xD6E8FEB86659FD93 + looks
@@ -184,7 +184,7 @@ cdef inline void record_start(World* w, Port* p, const Packet* frame, i64 start_
         row = make_row(start_ps, frame.size_bytes, port, frame.flow, frame.traffic_class)
         row.sequence = frame.sequence
         row.kind = frame.kind
-        row.mark = frame.mark
+        row.mark = marked(frame)
         append_row(w, STREAM_PACKET, &row)
 
 

@@ -24,6 +24,16 @@ cdef inline u32 fmix32(u32 x) noexcept nogil:
     return x
 
 
+cdef inline u32 entropy_hash(u32 path_hash, u32 number) noexcept nogil:
+    """The path hash of a flow's entropy with this number; 0 is the flow's own."""
+    return path_hash + number * <u32>0x9E3779B9
+
+
+cdef inline u32 entropy_number(u32 path_hash, u32 hash_of_number) noexcept nogil:
+    """The number that `entropy_hash` made a hash of: the factor is odd and has an inverse."""
+    return (hash_of_number - path_hash) * <u32>0x144CBC89
+
+
 cdef inline u64 draw(u64 key, u64 a, u64 b) noexcept nogil:
     return mix64(mix64(key ^ a) + b)
 

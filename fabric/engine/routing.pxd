@@ -2,7 +2,8 @@
 #
 # Hosts that hang on the same switches form an edge and share next hops, so a table has a row per edge
 # and not per host. ECMP per flow: the flow's path hash, salted per switch (so that consecutive tiers
-# decide independently), picks one member of the group.
+# decide independently), picks one member of the group. Where a port stands in a group several times it
+# gets that many shares of the flows (weighted ECMP). Other choices are in `balance.pxd`.
 
 from fabric.engine.node cimport Node
 from fabric.engine.packet cimport Packet
@@ -12,6 +13,7 @@ from fabric.engine.world cimport World
 
 cdef enum:
     NO_PORT = 0xFFFFFFFF
+    EXPIRED = 0xFFFFFFFE         # the frame has passed as many switches as it may
     NO_EXIT = 0xFFFF
     ROUTE_DIRECT = 0xFFFFFFFF
 
@@ -39,13 +41,18 @@ cdef inline u32 direct_port(const World* w, const Node* n, const Packet* frame) 
     return NO_PORT
 
 
+cdef inline u32 destination_port(const World* w, const Node* n, const Packet* frame) noexcept nogil:
+    """The local port to a host that hangs on this very switch."""
+    cdef u32 exit_port = w.host_exit[frame.destination]
+    return exit_port if likely(exit_port != NO_EXIT) else direct_port(w, n, frame)
+
+
 cdef inline u32 route(const World* w, const Node* n, const Packet* frame) noexcept nogil:
     """The local egress port for a frame, or NO_PORT."""
     cdef u32 entry = n.route_entry[w.host_edge[frame.destination]]
     cdef u32 count, index = 0
     if entry == ROUTE_DIRECT:
-        index = w.host_exit[frame.destination]
-        return index if likely(index != NO_EXIT) else direct_port(w, n, frame)
+        return destination_port(w, n, frame)
     count = entry >> 16
     if count == 0:
         return NO_PORT

@@ -1,4 +1,5 @@
 # The sending end of a flow: start, acknowledgements, go-back-N, time-out, what follows when it ends.
+# Selective repeat has its own idea of what to send next (`selective.pxd`).
 #
 # ACKs and NACKs are cumulative. A NACK rewinds to what it asks for; so does the retransmission time-out,
 # which counts from the last progress and needs something outstanding. Its timer is lazy: it is set once
@@ -12,6 +13,8 @@ from fabric.engine.flow cimport (
     SENDER_LOGS,
     SENDER_READY,
     SENDER_RTO_ARMED,
+    SENDER_SELECTIVE,
+    SENDER_SPREADS,
     SENDER_STARTED,
     Sender,
 )
@@ -19,9 +22,10 @@ from fabric.engine.frame_log cimport log_free
 from fabric.engine.nic cimport leave_ready, make_ready, nic_advance, nic_try, sendable
 from fabric.engine.node cimport TIMER_FLOW_START, TIMER_RTO, Node, timer_push
 from fabric.engine.pace cimport line_rate
-from fabric.engine.packet cimport CNP, NACK, Packet
+from fabric.engine.packet cimport CNP, NACK, Packet, marked
 from fabric.engine.port cimport Port
 from fabric.engine.recorder cimport FLOW_RECORD_RATE, record_rate
+from fabric.engine.selective cimport selective_news, selective_timeout
 from fabric.engine.types cimport i64, u8, u16, u32, unlikely
 from fabric.engine.world cimport ERROR_MEMORY, World, check
 
@@ -72,6 +76,10 @@ cdef inline void start_flow(World* w, Node* n, u32 flow, i64 time_ps) noexcept n
     s.progress_ps = time_ps
     s.flags = SENDER_STARTED
     congestion_start(w, s)
+    if w.transports[s.transport].selective:
+        s.flags |= SENDER_SELECTIVE
+    if w.transports[s.transport].path_mode:
+        s.flags |= SENDER_SPREADS
     w.flow_started_ps[flow] = time_ps
     if s.record & FLOW_RECORD_RATE:
         record_rate(w, flow, time_ps, line_rate(w, s), s.window_frames)
@@ -93,11 +101,44 @@ cdef inline void complete(World* w, u32 flow, Sender* s, i64 time_ps) noexcept n
 
 cdef inline void settle_ready(World* w, u32 flow, Sender* s, i64 time_ps) noexcept nogil:
     """Whether and when a flow may send can have changed, either way: a window can shrink with its rate."""
-    if unlikely(s.flags & SENDER_LISTENS != 0) and s.flags & SENDER_READY:
+    if unlikely(s.flags & (SENDER_LISTENS | SENDER_SELECTIVE)) and s.flags & SENDER_READY:
         if s.cc_flags & CC_MOVED or not sendable(s):
             leave_ready(w, flow, s)
     s.cc_flags &= ~CC_MOVED
     make_ready(w, flow, s, time_ps)
+
+
+cdef inline void on_cnp(World* w, Node* n, u32 flow, Sender* s, Port* p, i64 time_ps) noexcept nogil:
+    hear_cnp(w, flow, s, time_ps)
+    if unlikely(s.flags & SENDER_LISTENS != 0):
+        settle_ready(w, flow, s, time_ps)
+        nic_try(w, n, s.port, p, time_ps)
+
+
+cdef inline void act_on_news(
+    World* w, Node* n, u32 flow, Sender* s, Port* p, const Packet* frame, u32 acknowledged, i64 time_ps
+) noexcept nogil:
+    """An ACK or NACK that does not end the flow has been taken: congestion control, and what may now be sent."""
+    check(w, s.acked <= s.next and s.next <= s.high and s.high <= s.frames)
+    if unlikely(marked(frame) | (s.flags & SENDER_LISTENS)):
+        hear_acknowledgement(w, flow, s, frame, acknowledged, time_ps)
+    settle_ready(w, flow, s, time_ps)
+    nic_try(w, n, s.port, p, time_ps)
+
+
+cdef inline void on_selective_feedback(World* w, Node* n, u32 flow, Sender* s, Port* p, const Packet* frame, i64 time_ps) noexcept nogil:
+    """An ACK, NACK or CNP of a flow with selective repeat."""
+    cdef u32 before
+    nic_advance(w, n, s.port, p, time_ps)
+    if frame.kind == CNP:
+        on_cnp(w, n, flow, s, p, time_ps)
+        return
+    before = s.acked
+    selective_news(w, flow, s, frame, time_ps)
+    if s.acked == s.frames:
+        complete(w, flow, s, time_ps)
+    else:
+        act_on_news(w, n, flow, s, p, frame, s.acked - before, time_ps)
 
 
 cdef inline void on_feedback(World* w, Node* n, const Packet* frame, i64 time_ps) noexcept nogil:
@@ -106,14 +147,13 @@ cdef inline void on_feedback(World* w, Node* n, const Packet* frame, i64 time_ps
     cdef Sender* s = &w.senders[flow]
     cdef Port* p = &w.ports[s.port]
     cdef u32 acknowledged = 0
-    if s.flags & SENDER_COMPLETE:
+    if unlikely(s.flags & (SENDER_COMPLETE | SENDER_SELECTIVE)):
+        if not s.flags & SENDER_COMPLETE:
+            on_selective_feedback(w, n, flow, s, p, frame, time_ps)
         return
     nic_advance(w, n, s.port, p, time_ps)
     if frame.kind == CNP:
-        hear_cnp(w, flow, s, time_ps)
-        if unlikely(s.flags & SENDER_LISTENS != 0):
-            settle_ready(w, flow, s, time_ps)
-            nic_try(w, n, s.port, p, time_ps)
+        on_cnp(w, n, flow, s, p, time_ps)
         return
     if frame.sequence > s.acked:
         acknowledged = frame.sequence - s.acked
@@ -127,11 +167,7 @@ cdef inline void on_feedback(World* w, Node* n, const Packet* frame, i64 time_ps
     if frame.kind == NACK:
         s.next = s.acked
         s.progress_ps = time_ps
-    check(w, s.acked <= s.next and s.next <= s.high and s.high <= s.frames)
-    if unlikely(frame.mark | (s.flags & SENDER_LISTENS)):
-        hear_acknowledgement(w, flow, s, frame, acknowledged, time_ps)
-    settle_ready(w, flow, s, time_ps)
-    nic_try(w, n, s.port, p, time_ps)
+    act_on_news(w, n, flow, s, p, frame, acknowledged, time_ps)
 
 
 cdef inline void on_rto_timer(World* w, Node* n, u32 flow, i64 time_ps) noexcept nogil:
@@ -151,6 +187,8 @@ cdef inline void on_rto_timer(World* w, Node* n, u32 flow, i64 time_ps) noexcept
             w.error = ERROR_MEMORY
         return
     s.timeouts += 1
+    if s.flags & SENDER_SELECTIVE:
+        selective_timeout(&w.selective[flow], s)
     s.next = s.acked
     s.progress_ps = time_ps
     if unlikely(s.flags & SENDER_LISTENS != 0):

@@ -5,6 +5,7 @@
 # it at once. See `buffer`, `pfc`, `ecn`, `queues`, `scheduler` for the parts.
 
 from fabric.engine.arrivals cimport count_arrivals, gather_arrivals, take_arrival
+from fabric.engine.balance cimport chosen_port
 from fabric.engine.buffer cimport charge, pool_share, profile_of, release, roomy, threshold
 from fabric.engine.ecn cimport ecn_mark
 from fabric.engine.egress cimport advance, catch_up, settle, try_start
@@ -17,7 +18,7 @@ from fabric.engine.port cimport RECORD_QUEUE, ClassQueue, Ingress, PauseStat, Po
 from fabric.engine.profile cimport ECN_AT_ENQUEUE, ClassProfile, Scheduler
 from fabric.engine.queues cimport queue_push
 from fabric.engine.recorder cimport fingerprint_arrival, record_drop, record_queue
-from fabric.engine.routing cimport NO_PORT, route
+from fabric.engine.routing cimport EXPIRED, NO_PORT, route
 from fabric.engine.scheduler cimport top_level
 from fabric.engine.telemetry cimport stamp
 from fabric.engine.types cimport NEVER, i64, later, likely, sooner, u8, u16, u32, u64, unlikely
@@ -29,7 +30,8 @@ cdef enum Admission:            # a verdict that is not ADMITTED is a drop reaso
     HEADROOM_FULL = 2
     EGRESS_THRESHOLD = 3
     POOL_FULL = 4
-    ADMITTED = 5
+    TTL_EXPIRED = 5
+    ADMITTED = 0xFF
 
 
 cdef inline u8 admit_lossless(
@@ -124,8 +126,11 @@ cdef inline void forward(World* w, Node* n, u32 local, Packet* frame, i64 time_p
     cdef i64 egress_bytes = 0, pool_bytes
     cdef u8 verdict
     if unlikely(out_local == NO_PORT):
-        record_drop(w, n.port_base + local, frame, time_ps, NO_ROUTE)
-        return
+        if n.paths != NULL:
+            out_local = chosen_port(w, n, local, frame)
+        if out_local >= EXPIRED:
+            record_drop(w, n.port_base + local, frame, time_ps, NO_ROUTE if out_local == NO_PORT else TTL_EXPIRED)
+            return
     out = &w.ports[n.port_base + out_local]
     out_index = (n.port_base + out_local) * w.n_classes + c
     outward = profile_of(w, out_index)

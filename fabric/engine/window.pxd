@@ -11,7 +11,7 @@ from fabric.engine.host cimport host_window
 from fabric.engine.audit cimport balanced
 from fabric.engine.flow cimport SENDER_COMPLETE, Sender
 from fabric.engine.nic cimport open_classes
-from fabric.engine.node cimport HOST, TIMER_RTO, Node, Wake
+from fabric.engine.node cimport HOST, TIMER_ACK, TIMER_RTO, Node, Wake
 from fabric.engine.port cimport Port
 from fabric.engine.ring cimport ring_slot
 from fabric.engine.switch cimport switch_window
@@ -44,6 +44,9 @@ cdef inline void prefetch_flow(const World* w, const Port* p) noexcept nogil:
             prefetch(&w.senders[flow])
             prefetch(&w.senders[flow].cc)
             prefetch(&w.receivers[flow])
+            if w.selective != NULL:
+                prefetch(&w.selective[flow])
+                prefetch(&w.reassembly[flow])
 
 
 cdef inline void prefetch_ahead(const World* w, u32 word) noexcept nogil:
@@ -115,8 +118,11 @@ cdef inline i64 next_due(const World* w) noexcept nogil:
 
 
 cdef inline bint timer_matters(const World* w, const Due* timer) noexcept nogil:
-    """Whether a timer will do anything: a retransmission timer of a flow with nothing outstanding will not."""
+    """Whether a timer will do anything: a retransmission timer of a flow with nothing outstanding will not,
+    nor that of an ACK that has been sent."""
     cdef const Sender* s
+    if timer.key >> 56 == TIMER_ACK:
+        return w.reassembly[<u32>timer.key].ack_due_ps != 0
     if timer.key >> 56 != TIMER_RTO:
         return True
     s = &w.senders[<u32>timer.key]

@@ -3,7 +3,8 @@
 # Arrays are indexed by the entity's number. Per-class arrays are indexed by port * n_classes + class.
 # Pointers to const belong to the NumPy arrays of the `Lowered` that the run was built from.
 
-from fabric.engine.flow cimport Receiver, Sender
+from fabric.engine.choice cimport Paths
+from fabric.engine.flow cimport Reassembly, Receiver, Selective, Sender
 from fabric.engine.frame_log cimport FrameLog
 from fabric.engine.heap cimport Heap
 from fabric.engine.node cimport Node, Wake
@@ -159,6 +160,14 @@ cdef struct World:
     Packet scratch                      # where a push goes when memory has run out
     ArrivalKeys arrivals
     FrameLog* logs                      # by flow; NULL where no congestion control looks back
+    # path choice, selective repeat, delayed ACKs: NULL where no flow or switch has them
+    u64 key_path
+    i64 flowlet_gap_ps
+    u8 ttl_bits                         # the TTL of the frames that hosts make, where their `mark_ttl` has it; 0: no limit
+    Paths* paths                        # by node
+    u32* no_routes                      # an empty routing table
+    Selective* selective                # by flow
+    Reassembly* reassembly              # by flow
 
 
 cdef extern from *:

@@ -19,7 +19,7 @@ from fabric.lowered import TRANSPORT
 from fabric.spec.congestion import Dctcp, Hpcc, Timely
 from fabric.spec.link import LARGEST_FRAME_BYTES
 from fabric.spec.switch import Switch
-from fabric.spec.transport import Dcqcn, FixedWindow, Transport
+from fabric.spec.transport import Dcqcn, FixedWindow, GoBackN, SelectiveRepeat, Transport
 from fabric.workload.flow_table import FlowTable
 
 __all__ = ["PatternTransports", "pattern_transports", "transport_columns"]
@@ -27,6 +27,7 @@ __all__ = ["PatternTransports", "pattern_transports", "transport_columns"]
 FEEDBACK = {"cnp": 1, "echo": 2}
 CONGESTION = {"paper": 1, "vendor": 2, "hpcc": 3, "dctcp": 4, "timely": 5}
 TELEMETRY = {"time": 1, "hops": 2}
+PATH_MODE = {"none": 0, "round_robin": 1, "random": 2}
 LARGEST_WINDOW_FRAMES = 2**32 - 1
 MOST_ROWS = 2**16
 """Flows number rows of the transport table in 16 bits."""
@@ -180,11 +181,20 @@ def _fill_row(
     row["control_bytes"] = _control_bytes(spec)
     row["control_class"] = switch.class_index(spec.control_class, path=f"{path}.control_class")
     row["ack_every"] = spec.ack_every
-    row["nack_enabled"] = reliability.nack
-    row["nack_on_rewind"] = reliability.nack_on_rewind
-    row["ack_duplicates"] = reliability.ack_duplicates
-    row["nack_interval_ps"] = reliability.nack_interval or 0
+    row["ack_delay_ps"] = spec.ack_delay or 0
+    row["path_mode"] = PATH_MODE[spec.paths.spread]
+    row["path_count"] = spec.paths.count
     row["rto_ps"] = reliability.rto or 0
+    match reliability:
+        case GoBackN():
+            row["nack_enabled"] = reliability.nack
+            row["nack_on_rewind"] = reliability.nack_on_rewind
+            row["nack_interval_ps"] = reliability.nack_interval or 0
+            row["ack_duplicates"] = reliability.ack_duplicates
+        case SelectiveRepeat():
+            row["selective"] = 1
+            row["ack_duplicates"] = 1
+            row["reorder_frames"] = reliability.reorder
     match spec.congestion:
         case FixedWindow(window=window):
             row["window_frames"] = _window_frames(window, spec.payload)

@@ -32,7 +32,7 @@ class Phase:
 class TimerKind:
     """Which timer acts first at one node and instant."""
 
-    PFC_EFFECT, RETRANSMISSION, FLOW_START, DEFERRED_START = range(4)
+    PFC_EFFECT, RETRANSMISSION, FLOW_START, DELAYED_ACK, DEFERRED_START = range(5)
 
 
 class Event(NamedTuple):

@@ -29,6 +29,8 @@ class Environment:
         Key of the draws for congestion marks.
     pfc_frame_bytes : int
         Size of a PFC frame.
+    ttl : int
+        Of every frame that a host makes: switches that it may reach, 0 for any number.
     """
 
     clock: Clock
@@ -37,6 +39,7 @@ class Environment:
     recorder: Recorder
     ecn_key: int
     pfc_frame_bytes: int
+    ttl: int
 
     def drop(self, frame: Frame, *, port: int, reason: int, now_ps: int) -> None:
         """Let a frame vanish, counted at `port`, for a `DropReason`."""

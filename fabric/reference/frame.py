@@ -2,9 +2,9 @@
 
 A frame is made once, at the node where it begins (a host's data or control frame, a switch's or
 host's PFC frame), and travels as one object; all that changes on its way is the congestion
-mark, and what telemetry it collects. What a switch knows about a frame while it holds it (where it came
-in, since when it waits) is the switch's, and lives in its queue. `size_bytes` is what buffers are
-charged; the wire adds the gap of the port that sends it.
+mark, what is left of its lifetime, and what telemetry it collects. What a switch knows about a frame
+while it holds it (where it came in, since when it waits) is the switch's, and lives in its queue.
+`size_bytes` is what buffers are charged; the wire adds the gap of the port that sends it.
 """
 
 from __future__ import annotations
@@ -47,6 +47,8 @@ class Frame:
         1: congestion experienced (DATA), or its echo (ACK, NACK).
     memory : Memory or None
         Telemetry that the frame collects (DATA), or that the frame which caused it had collected (ACK).
+    ttl : int
+        Switches that it may still reach; 0: any number.
     """
 
     kind: int
@@ -58,6 +60,7 @@ class Frame:
     path_hash: int
     mark: int = 0
     memory: Memory | None = None
+    ttl: int = 0
 
     @property
     def identity(self) -> int:

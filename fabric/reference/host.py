@@ -101,13 +101,39 @@ class Host(Node):
 
     def _on_data(self, frame: Frame, port: Port, now_ps: int) -> None:
         receiver = self._receivers[frame.flow]
-        was_delivered = receiver.is_delivered
+        was_delivered, was_due = receiver.is_delivered, receiver.ack_due_ps is not None
         for reply in receiver.on_data(frame, now_ps):
-            self.environment.tally.created += 1
-            self.queues[port.local][reply.traffic_class].control.append(reply)
-            self.try_port(port, now_ps)
+            self._answer(port, reply, now_ps)
+        if receiver.ack_due_ps is not None and not was_due:
+            receiver.ack_port = port.local
+            if not receiver.timer_is_pending:
+                self._set_ack_timer(receiver)
         if receiver.is_delivered and not was_delivered:
             self._dependencies.on_end(frame.flow, kind=ON_DELIVERED, now_ps=now_ps)
+
+    def on_delayed_ack(self, flow: int, now_ps: int) -> None:
+        """The timer of an ACK that was put off has run out; it may have been sent since."""
+        receiver = self._receivers[flow]
+        receiver.timer_is_pending = False
+        if receiver.ack_due_ps is None:
+            return
+        if receiver.ack_due_ps > now_ps:
+            self._set_ack_timer(receiver)
+            return
+        self._answer(self.ports[receiver.ack_port], receiver.delayed_ack(), now_ps)
+
+    def _answer(self, port: Port, reply: Frame, now_ps: int) -> None:
+        reply.ttl = self.environment.ttl
+        self.environment.tally.created += 1
+        self.queues[port.local][reply.traffic_class].control.append(reply)
+        self.try_port(port, now_ps)
+
+    def _set_ack_timer(self, receiver: Receiver) -> None:
+        assert receiver.ack_due_ps is not None
+        receiver.timer_is_pending = True
+        self.environment.clock.schedule_timer(
+            receiver.ack_due_ps, self.number, TimerKind.DELAYED_ACK, receiver.flow.number
+        )
 
     def _on_acknowledgement(self, sender: Sender, frame: Frame, now_ps: int) -> None:
         sender.on_acknowledgement(frame, now_ps)
@@ -133,6 +159,7 @@ class Host(Node):
             return
         sender = queue.take()
         frame = sender.begin_frame(now_ps)
+        frame.ttl = self.environment.ttl
         self.environment.tally.created += 1
         self._enter_if_sendable(sender, now_ps)
         self._set_timer(sender)

@@ -16,7 +16,7 @@ from fabric.lowered import Lowered
 
 from .frame import Frame
 from .pfc import PeerPause
-from .queues import ClassQueue
+from .queues import ClassQueue, EgressQueue
 from .scheduler import Scheduler
 
 __all__ = ["Port", "make_ports"]
@@ -107,6 +107,13 @@ class Port:
     def head_bytes(self, traffic_class: int) -> int:
         """Size of the frame that a class would begin."""
         return self.queues[traffic_class].head_bytes()
+
+    def queue_cost(self, traffic_class: int, now_ps: int) -> int:
+        """Twice the bytes that wait in a class, and one more if none could begin now (switches only)."""
+        queue = self.queues[traffic_class]
+        assert isinstance(queue, EgressQueue)
+        waits = self.busy_ps > now_ps or self.pauses[traffic_class].is_paused
+        return 2 * queue.bytes + waits
 
     def has_startable_frame(self) -> bool:
         """Something waits that will begin without anything else happening first."""

@@ -5,11 +5,17 @@ frame, and again when the sender evidently went back and lost the frame once mor
 interval), and anything older by an ACK, since the sender cannot have heard. A congestion mark is
 reported either by a CNP, limited in frequency for each flow (Zhu et al., SIGCOMM 2015, section 3.1), or
 as an echo in the next ACK or NACK. The ACK of a frame that came in order returns its telemetry.
+
+With selective repeat every frame is kept. One that comes out of order is answered by a NACK that names
+it: its path hash is that of the entropy with the frame's number. No answer returns telemetry then. With
+delayed ACKs a frame that is taken without an answer has one by a certain instant; such an ACK, which no
+frame causes, returns none either.
 """
 
 from __future__ import annotations
 
 from .frame import ACK, CNP, NACK, Frame
+from .rng import entropy_hash
 from .tables import Feedback, Flow
 
 __all__ = ["Receiver"]
@@ -19,17 +25,21 @@ class Receiver:
     """One flow at its destination."""
 
     __slots__ = (
+        "_arrived",
         "_echo",
         "_last_cnp_ps",
         "_last_nack_ps",
         "_last_out_of_order",
         "_nack_sent_for",
+        "ack_due_ps",
+        "ack_port",
         "cnps",
         "delivered_ps",
         "expected",
         "flow",
         "marked",
         "nacks",
+        "timer_is_pending",
     )
 
     def __init__(self, flow: Flow) -> None:
@@ -39,6 +49,10 @@ class Receiver:
         self.marked = 0
         self.cnps = 0
         self.nacks = 0
+        self.ack_due_ps: int | None = None
+        self.ack_port = 0
+        self.timer_is_pending = False
+        self._arrived: set[int] = set()
         self._echo = 0
         self._last_cnp_ps: int | None = None
         self._last_nack_ps = 0
@@ -54,6 +68,41 @@ class Receiver:
         """Take a DATA frame; returns the control frames that answer it, first to be queued first."""
         self._echo |= frame.mark
         replies = self._report_mark(now_ps) if frame.mark else []
+        before = self.expected
+        answer = self._keep if self.flow.transport.selective else self._take
+        acknowledgements = answer(frame, now_ps)
+        if acknowledgements:
+            self.ack_due_ps = None
+        elif self.expected > before and self.flow.transport.ack_delay_ps and self.ack_due_ps is None:
+            self.ack_due_ps = now_ps + self.flow.transport.ack_delay_ps
+        return replies + acknowledgements
+
+    def delayed_ack(self) -> Frame:
+        """The ACK that has become due."""
+        self.ack_due_ps = None
+        return self._acknowledge(ACK)
+
+    def _keep(self, frame: Frame, now_ps: int) -> list[Frame]:
+        """Selective repeat: keep any frame; in order is what continues what is there."""
+        if frame.sequence < self.expected:
+            return [self._acknowledge(ACK)]
+        if frame.sequence > self.expected:
+            self._arrived.add(frame.sequence)
+            self.nacks += 1
+            return [self._acknowledge(NACK, path_hash=entropy_hash(self.flow.path_hash, frame.sequence))]
+        first = self.expected
+        self._accept(now_ps)
+        while self.expected in self._arrived:
+            self._arrived.remove(self.expected)
+            self._accept(now_ps)
+        fills_gap = self.expected - first > 1
+        if self.is_delivered or fills_gap or self.expected % self.flow.transport.ack_every == 0:
+            return [self._acknowledge(ACK)]
+        return []
+
+    def _take(self, frame: Frame, now_ps: int) -> list[Frame]:
+        """Go-back-N: take the expected frame and no other."""
+        replies: list[Frame] = []
         if frame.sequence == self.expected:
             self._accept(now_ps)
             if self.is_delivered or self.expected % self.flow.transport.ack_every == 0:
@@ -99,13 +148,13 @@ class Receiver:
         self.cnps += 1
         return [self._control_frame(CNP, 0, 0)]
 
-    def _acknowledge(self, kind: int) -> Frame:
+    def _acknowledge(self, kind: int, *, path_hash: int | None = None) -> Frame:
         """An ACK or a NACK; with echo it carries the marks since the last one."""
         echo = self._echo if self.flow.transport.feedback == Feedback.ECHO else 0
         self._echo = 0
-        return self._control_frame(kind, self.expected, echo)
+        return self._control_frame(kind, self.expected, echo, path_hash=path_hash)
 
-    def _control_frame(self, kind: int, sequence: int, mark: int) -> Frame:
+    def _control_frame(self, kind: int, sequence: int, mark: int, *, path_hash: int | None = None) -> Frame:
         flow, transport = self.flow, self.flow.transport
         return Frame(
             kind,
@@ -114,6 +163,6 @@ class Receiver:
             transport.control_class,
             transport.control_bytes,
             flow.source,
-            flow.path_hash,
+            flow.path_hash if path_hash is None else path_hash,
             mark,
         )

@@ -15,12 +15,29 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-__all__ = ["GOLDEN", "MASK64", "Purpose", "draw", "fmix32", "mix64", "pow_int", "purpose_key", "unit"]
+__all__ = [
+    "GOLDEN",
+    "GOLDEN32",
+    "MASK32",
+    "MASK64",
+    "Purpose",
+    "draw",
+    "entropy_hash",
+    "entropy_number",
+    "fmix32",
+    "mix64",
+    "pow_int",
+    "purpose_key",
+    "unit",
+]
 
 MASK64 = (1 << 64) - 1
 MASK32 = (1 << 32) - 1
 GOLDEN = 0x9E3779B97F4A7C15
 """2^64 divided by the golden ratio, odd: the increment of SplitMix64."""
+
+GOLDEN32 = 0x9E3779B9
+"""2^32 divided by the golden ratio, odd."""
 
 
 class Purpose(IntEnum):
@@ -31,6 +48,7 @@ class Purpose(IntEnum):
     TIE = 3
     ECMP_SALT = 4
     PATH_HASH = 5
+    PATH_CHOICE = 32
 
 
 def mix64(x: int) -> int:
@@ -46,6 +64,16 @@ def mix64(x: int) -> int:
 def draw(key: int, a: int, b: int) -> int:
     """64 random bits for entity `a` and counter `b` under `key`."""
     return mix64(mix64(key ^ a) + b)
+
+
+def entropy_hash(path_hash: int, number: int) -> int:
+    """The path hash of a flow's entropy with this number (32 bits); 0 is the flow's own."""
+    return path_hash + number * GOLDEN32 & MASK32
+
+
+def entropy_number(path_hash: int, hash_of_number: int) -> int:
+    """The number that `entropy_hash` made a hash of: an odd factor has an inverse."""
+    return (hash_of_number - path_hash) * pow(GOLDEN32, -1, 1 << 32) & MASK32
 
 
 def unit(bits: int) -> float:

@@ -6,6 +6,9 @@ pace is a gap between the beginnings of two frames: the time of the frame at the
 congestion control gives, never less than it occupies the link. A window is fixed, or follows the rate; then
 it is evaluated after each send, acknowledgement, notification and time-out, and at no other time.
 
+With selective repeat (`selective.py`) nothing is ever gone back over: `next_frame` is then a frame that was
+lost, or the first that was never sent. The frames of a flow may be spread over several path hashes.
+
 When and on which port a frame begins is the host's business (`host.py`); this file knows the state of
 one flow.
 """
@@ -15,7 +18,9 @@ from __future__ import annotations
 from .control import Acknowledgement, CongestionControl
 from .frame import DATA, NACK, Frame
 from .port import Port
-from .tables import Flow, TelemetryKind
+from .rng import MASK32, entropy_hash, entropy_number, mix64
+from .selective import SelectiveRepeat
+from .tables import Flow, PathMode, TelemetryKind
 from .telemetry import Memory
 
 __all__ = ["Sender"]
@@ -41,6 +46,7 @@ class Sender:
         "_highest",
         "_last_ps",
         "_last_wire_bytes",
+        "_selective",
         "acked",
         "completed_ps",
         "control",
@@ -76,6 +82,8 @@ class Sender:
         self.retransmitted = 0
         self.timeouts = 0
         self._highest = 0
+        transport = flow.transport
+        self._selective = SelectiveRepeat(transport.reorder_frames) if transport.selective else None
         self._last_ps = 0
         self._last_wire_bytes = 0
         self.window_frames = 0
@@ -110,20 +118,26 @@ class Sender:
     def begin_frame(self, now_ps: int) -> Frame:
         """Make the next frame, which begins now, and set the pace for the one after."""
         flow, sequence = self.flow, self.next_frame
+        path_hash = self._next_path_hash()
         size_bytes = self.next_frame_bytes()
         self._last_ps, self._last_wire_bytes = now_ps, size_bytes + self.port.gap_bytes
         rate_bps = self.control.on_send(now_ps, wire_bytes=self._last_wire_bytes)
         self.next_time_ps = now_ps + self._gap_at(self._last_wire_bytes, rate_bps)
         if not self.has_outstanding:
             self.progress_ps = now_ps
-        self.next_frame += 1
         self.sent += 1
-        if sequence < self._highest:
-            self.retransmitted += 1
+        is_again = sequence < self._highest
+        self.retransmitted += is_again
+        self._highest = max(self._highest, sequence + 1)
+        if self._selective is None:
+            self.next_frame += 1
+        else:
+            if is_again:
+                self._selective.on_sent_again(sequence, newest=self._highest)
+            self.next_frame = self._selective.next_frame(acked=self.acked, newest=self._highest)
         memory = None
-        if flow.transport.telemetry and self.next_frame > self._highest:
+        if flow.transport.telemetry and not is_again:
             memory = Memory(now_ps, wants_hops=flow.transport.telemetry == TelemetryKind.HOPS)
-        self._highest = max(self._highest, self.next_frame)
         self._follow_rate(now_ps)
         return Frame(
             DATA,
@@ -132,7 +146,7 @@ class Sender:
             flow.traffic_class,
             size_bytes,
             flow.destination,
-            flow.path_hash,
+            path_hash,
             memory=memory,
         )
 
@@ -146,7 +160,9 @@ class Sender:
         if self.acked == self.flow.frames:
             self.completed_ps = now_ps
             return
-        if frame.kind == NACK:
+        if self._selective is not None:
+            self._learn(frame, self._selective, now_ps)
+        elif frame.kind == NACK:
             self._rewind(now_ps)
         before_bps = self.control.rate_at(now_ps) if self.control.moves_pauses else 0.0
         self.control.on_acknowledgement(
@@ -154,7 +170,7 @@ class Sender:
                 now_ps,
                 sequence=frame.sequence,
                 acknowledged=acknowledged,
-                next_frame=self.next_frame,
+                next_frame=self.next_frame if self._selective is None else self._highest,
                 mark=frame.mark,
                 memory=frame.memory if acknowledged else None,
             )
@@ -173,8 +189,29 @@ class Sender:
     def on_timeout(self, now_ps: int) -> None:
         """Nothing was heard for too long: send again from the first frame not acknowledged."""
         self.timeouts += 1
+        if self._selective is not None:
+            self._selective.on_timeout(acked=self.acked, newest=self._highest)
         self._rewind(now_ps)
         self._follow_rate(now_ps)
+
+    def _learn(self, frame: Frame, selective: SelectiveRepeat, now_ps: int) -> None:
+        """Selective repeat: a NACK names by its path hash the frame that has arrived."""
+        selective.on_acknowledged(self.acked)
+        if frame.kind == NACK:
+            number = entropy_number(self.flow.path_hash, frame.path_hash)
+            if selective.on_arrived(number, acked=self.acked):
+                self.progress_ps = now_ps
+        self.next_frame = selective.next_frame(acked=self.acked, newest=self._highest)
+
+    def _next_path_hash(self) -> int:
+        """The path hash of the next frame; spread over several, a frame that is sent again has another."""
+        transport, path_hash = self.flow.transport, self.flow.path_hash
+        sent = self.sent & MASK32
+        if transport.path_mode == PathMode.IN_TURN:
+            return entropy_hash(path_hash, sent % transport.path_count)
+        if transport.path_mode == PathMode.RANDOM:
+            return entropy_hash(path_hash, (mix64(path_hash << 32 | sent) >> 32) * transport.path_count >> 32)
+        return path_hash
 
     def _rewind(self, now_ps: int) -> None:
         self.next_frame = self.acked

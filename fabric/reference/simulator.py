@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from fabric.lowered import DropReason, Lowered
 
+from .balance import Balancer
 from .clock import Clock, Event, InsertionClock, Phase, TimerKind
 from .columns import flow_columns, node_columns, port_columns, scalar_counters
 from .congestion import make_congestion_control
@@ -199,6 +200,8 @@ class Simulator:
             node.on_retransmission_timer(event.minor, event.time_ps)
         elif event.major == TimerKind.FLOW_START and self._clock.defers_flow_starts():
             self._clock.schedule_timer(event.time_ps, event.node, TimerKind.DEFERRED_START, event.minor)
+        elif event.major == TimerKind.DELAYED_ACK:
+            node.on_delayed_ack(event.minor, event.time_ps)
         else:
             node.on_flow_start(event.minor, event.time_ps)
 
@@ -209,6 +212,8 @@ class Simulator:
         if event.phase == Phase.TIMER and event.major == TimerKind.RETRANSMISSION:
             sender = self._senders[event.minor]
             return sender.has_outstanding and not sender.is_complete
+        if event.phase == Phase.TIMER and event.major == TimerKind.DELAYED_ACK:
+            return self._receivers[event.minor].ack_due_ps is not None
         return True
 
     def _make_environment(self, lowered: Lowered) -> Environment:
@@ -220,6 +225,7 @@ class Simulator:
             loss_key=purpose_key(lowered.seed, Purpose.LINK_LOSS),
         )
         return Environment(
+            ttl=lowered.ttl,
             clock=self._clock,
             links=links,
             tally=self._tally,
@@ -240,6 +246,14 @@ class Simulator:
             self._recorder.on_rate(rate_bps, flow=flow.number, window_frames=window_frames, now_ps=time_ps)
 
         return make_congestion_control(flow.transport, line_bps=line_bps, on_change=on_change)
+
+    def _make_balancer(self, lowered: Lowered, node: int) -> Balancer:
+        return Balancer(
+            int(lowered.node_choice[node]),
+            salt=int(lowered.node_salt[node]),
+            key=purpose_key(lowered.seed, Purpose.PATH_CHOICE),
+            flowlet_gap_ps=lowered.flowlet_gap_ps,
+        )
 
     def _make_nodes(self, lowered: Lowered) -> tuple[list[Host], list[Switch]]:
         base: list[int] = lowered.node_port_base.tolist()
@@ -265,7 +279,7 @@ class Simulator:
                 node,
                 self._ports[base[node] : base[node + 1]],
                 profiles=[[profiles[k] for k in row] for row in of_port[base[node] : base[node + 1]]],
-                router=Router(lowered, node),
+                router=Router(lowered, node, self._make_balancer(lowered, node)),
                 shared_bytes=int(lowered.node_shared_bytes[node]),
                 per_ingress=bool(lowered.node_arbiter[node]),
                 pfc_response_ps=response_ps[node],

@@ -66,7 +66,11 @@ class Switch(Node):
 
     def on_frame(self, frame: Frame, *, port: Port, now_ps: int) -> None:
         """Route, admit, pause the sender if need be, enqueue."""
-        egress_local = self._router.choose(frame.destination, path_hash=frame.path_hash)
+        if frame.ttl == 1:
+            self._drop(frame, port, DropReason.TTL_EXPIRED, now_ps)
+            return
+        frame.ttl = max(0, frame.ttl - 1)
+        egress_local = self._router.choose(frame, ports=self.ports, ingress=port.number, now_ps=now_ps)
         if egress_local is None:
             self._drop(frame, port, DropReason.NO_ROUTE, now_ps)
             return

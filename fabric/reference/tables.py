@@ -45,6 +45,12 @@ class Feedback:
     NONE, CNP, ECHO = range(3)
 
 
+class PathMode:
+    """How a sender spreads the frames of a flow over path hashes (`Transport.path_mode`)."""
+
+    FLOW, IN_TURN, RANDOM = range(3)
+
+
 class Congestion:
     """Which congestion control paces a flow (`Transport.congestion`)."""
 
@@ -114,6 +120,11 @@ class Transport:
     rtt_high_ps: int
     eta: float
     beta: float
+    ack_delay_ps: int
+    path_count: int
+    reorder_frames: int
+    path_mode: int
+    selective: int
 
     def window_at(self, rate_bps: float, *, line_bps: float) -> int:
         """Frames that may be outstanding at a rate; 0: as many as there are."""

@@ -7,6 +7,7 @@ from fabric.spec.congestion import Dctcp, Hpcc, Timely
 from fabric.spec.link import Link, LinkOverride
 from fabric.spec.nic import Nic
 from fabric.spec.presets import DCQCN_PRESETS
+from fabric.spec.routing import Pin, Routing
 from fabric.spec.run import PacketRecord, QueueRecord, Record, Run, ThroughputRecord
 from fabric.spec.scenario import Scenario
 from fabric.spec.switch import Ecn, Lossy, Pfc, Switch, TrafficClass
@@ -31,7 +32,16 @@ from fabric.spec.traffic import (
     Traffic,
     Uniform,
 )
-from fabric.spec.transport import Congestion, Dcqcn, FixedWindow, GoBackN, NoCongestionControl, Transport
+from fabric.spec.transport import (
+    Congestion,
+    Dcqcn,
+    FixedWindow,
+    GoBackN,
+    NoCongestionControl,
+    Paths,
+    SelectiveRepeat,
+    Transport,
+)
 
 __all__ = [
     "DCQCN_PRESETS",
@@ -57,14 +67,18 @@ __all__ = [
     "Nic",
     "NoCongestionControl",
     "PacketRecord",
+    "Paths",
     "Permutation",
     "Pfc",
+    "Pin",
     "Poisson",
     "QueueRecord",
     "RailOptimized",
     "Record",
+    "Routing",
     "Run",
     "Scenario",
+    "SelectiveRepeat",
     "SingleSwitch",
     "Spec",
     "Switch",

@@ -84,6 +84,7 @@ def convert(value: Any, annotation: Any, *, path: str = "") -> Any:
     """
     if type(value) is annotation or value is msgspec.UNSET:
         return value
+    value = _with_default_kinds(value, annotation)
     try:
         return msgspec.convert(value, annotation, dec_hook=_decode_quantity)
     except msgspec.ValidationError as error:
@@ -93,6 +94,24 @@ def convert(value: Any, annotation: Any, *, path: str = "") -> Any:
         raise _explain(error, value, annotation, path) from None
     except UnicodeEncodeError as error:
         raise SpecError(path, error.object, "text that UTF-8 can hold") from None
+
+
+def _with_default_kinds(value: Any, annotation: Any) -> Any:
+    """Add `kind` to tables that leave it out where one of the specs is what that means."""
+    if isinstance(value, list):
+        inner = element_type(annotation)
+        return value if inner is None else [_with_default_kinds(each, inner) for each in value]
+    if not isinstance(value, dict):
+        return value
+    if "kind" not in value:
+        kinds = [cls for cls in _spec_classes(annotation) if getattr(cls, "IS_DEFAULT_KIND", False)]
+        value = {"kind": tag_of(kinds[0]), **value} if kinds else value
+    cls = chosen_class(annotation, value)
+    types = {} if cls is None else field_types(cls)
+    return {
+        name: _with_default_kinds(each, types[name]) if name in types else each
+        for name, each in value.items()
+    }
 
 
 def joined(path: str, field: str) -> str:

@@ -15,6 +15,7 @@ import msgspec
 from fabric.spec.base import Problem, Spec
 from fabric.spec.cross import cross_problems
 from fabric.spec.nic import Nic
+from fabric.spec.routing import Routing
 from fabric.spec.run import Record, Run
 from fabric.spec.switch import Switch
 from fabric.spec.topology import Clos3, FatTree, GraphFile, LeafSpine, RailOptimized, SingleSwitch
@@ -44,6 +45,8 @@ class Scenario(Spec, frozen=True, kw_only=True):
         Every switch.
     nic : Nic
         Every host's interface.
+    routing : Routing
+        Path choice of every switch.
     transport : Transport
         Of all traffic that does not bring its own.
     run : Run
@@ -74,6 +77,7 @@ class Scenario(Spec, frozen=True, kw_only=True):
     transport: Transport = msgspec.field(default_factory=Transport)
     run: Run = msgspec.field(default_factory=Run)
     record: Record = msgspec.field(default_factory=Record)
+    routing: Routing = msgspec.field(default_factory=Routing)
 
     def problems(self) -> Iterator[Problem]:
         return cross_problems(self)

@@ -1,16 +1,18 @@
 """Transports: how a message becomes frames, what makes it reliable and what paces it.
 
-Reliability and congestion control are two choices. Reliability is go-back-N as RoCE NICs do it:
-the receiver takes frames in order only, answers with ACKs and NACKs, and the sender rewinds. Its
-congestion control is one of: none, a fixed window, DCQCN, and those of `fabric.spec.congestion`.
-What a sender and a receiver do with these parameters is `docs/design.md`, sections 6 and 7. Not
-modelled: selective repeat, retry limits, connection set-up, read requests.
+Reliability, paths and congestion control are three choices. Reliability is go-back-N as RoCE NICs do
+it (the receiver takes frames in order only, answers with ACKs and NACKs, and the sender rewinds), or
+selective repeat, which sends again only what is missing. A sender may spread its frames over several
+paths. Its congestion control is one of: none, a fixed window, DCQCN, and those of
+`fabric.spec.congestion`, of which HPCC and TIMELY need go-back-N. What a sender and a receiver do with
+these parameters is `docs/design.md`, sections 6 and 7. Not modelled: retry limits, connection set-up,
+read requests.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, Literal
+from typing import Any, ClassVar, Literal
 
 import msgspec
 
@@ -22,14 +24,23 @@ from fabric.spec.link import LARGEST_FRAME_BYTES
 from fabric.spec.presets import DCQCN_PRESETS, DEFAULT_DCQCN_PRESET
 from fabric.units import LARGEST, Duration, Rate, Size, format_rate
 
-__all__ = ["Congestion", "Dcqcn", "FixedWindow", "GoBackN", "NoCongestionControl", "Transport"]
+__all__ = [
+    "Congestion",
+    "Dcqcn",
+    "FixedWindow",
+    "GoBackN",
+    "NoCongestionControl",
+    "Paths",
+    "SelectiveRepeat",
+    "Transport",
+]
 
 LARGEST_COUNT = 2**32 - 1
 SHORTEST_PERIOD_PS = 1_000
 """Of what ticks or expires: real clocks are above 1 us, and one of 1 ps would keep a run from ending."""
 
 
-class GoBackN(Spec, frozen=True, kw_only=True):
+class GoBackN(Spec, frozen=True, kw_only=True, tag_field="kind", tag="go_back_n"):
     """Reliability by rewinding (InfiniBand specification, volume 1, section 9.7).
 
     Parameters
@@ -49,6 +60,8 @@ class GoBackN(Spec, frozen=True, kw_only=True):
         missed the ACK can go on. Default True.
     """
 
+    IS_DEFAULT_KIND: ClassVar[bool] = True
+
     rto: Duration | None = quantity("4ms")
     nack: bool = True
     nack_on_rewind: bool = True
@@ -64,6 +77,57 @@ class GoBackN(Spec, frozen=True, kw_only=True):
             yield "rto", self.rto, "a duration of at least 1ns, or 0: never"
         if self.nack_interval == 0:
             yield "nack_interval", self.nack_interval, "a duration above 0, or no nack_interval"
+
+
+class SelectiveRepeat(Spec, frozen=True, kw_only=True, tag_field="kind", tag="selective_repeat"):
+    """Reliability that sends again only what is missing (after IRN: Mittal et al., SIGCOMM 2018).
+
+    The receiver keeps frames that come out of order and reports each of them.
+
+    Parameters
+    ----------
+    rto : Duration or None
+        Without news for this long, all that is not known to have arrived is sent again. Default
+        4ms. None (in a file: 0): never.
+    reorder : int
+        A frame is lost when one at least so many beyond it has arrived; at least 1. Default 256:
+        at 400 Gbit/s frames of 4 KB that are 20 us late, which spraying over equal paths does not
+        make them. IRN has 1, for a single path.
+    """
+
+    rto: Duration | None = quantity("4ms")
+    reorder: int = 256
+
+    def settle(self) -> None:
+        if self.rto == 0:
+            msgspec.structs.force_setattr(self, "rto", None)
+
+    def problems(self) -> Iterator[Problem]:
+        if not 1 <= self.reorder <= LARGEST_COUNT:
+            yield "reorder", self.reorder, "an integer, 1 or more"
+
+
+class Paths(Spec, frozen=True, kw_only=True):
+    """How a sender spreads the frames of a flow, by giving them different path hashes.
+
+    Each path hash is to ECMP as a flow of its own: that is what several queue pairs, or source ports
+    that change, are for. Frames then overtake each other: use `SelectiveRepeat`.
+
+    Parameters
+    ----------
+    spread : {"none", "round_robin", "random"}
+        Default "none": one path hash. Otherwise frame by frame the next one, or a random one.
+    count : int
+        Path hashes of a flow, at least 1. Default 64, the number of paths of the UET simulator
+        (github.com/ultraethernet/uet-htsim). Not used by "none".
+    """
+
+    spread: Literal["none", "round_robin", "random"] = "none"
+    count: int = 64
+
+    def problems(self) -> Iterator[Problem]:
+        if not 1 <= self.count <= LARGEST_COUNT:
+            yield "count", self.count, "an integer, 1 or more"
 
 
 class NoCongestionControl(Spec, frozen=True, kw_only=True, tag_field="kind", tag="none"):
@@ -239,8 +303,14 @@ class Transport(Spec, frozen=True, kw_only=True):
     ack_every : int
         One ACK for this many data frames; the last frame of a message is always acknowledged.
         Default 1.
-    reliability : GoBackN
-        What happens when frames are lost.
+    ack_delay : Duration, optional
+        And one at the latest so long after a frame that none has answered, above 0. None
+        (default): only by number.
+    reliability : GoBackN or SelectiveRepeat
+        What happens when frames are lost. A table without `kind` is go-back-N, which `Hpcc` and
+        `Timely` need: their ACKs bring back what one frame has met.
+    paths : Paths
+        How frames spread over path hashes. Default: not at all.
     smallest_frame : Size
         Shorter frames, data and control, are padded to this. Default 64 (IEEE 802.3, clause 4.4.2).
     congestion : NoCongestionControl, FixedWindow, Dcqcn, Hpcc, Dctcp or Timely
@@ -253,7 +323,9 @@ class Transport(Spec, frozen=True, kw_only=True):
     data_class: str = "data"
     control_class: str = "control"
     ack_every: int = 1
-    reliability: GoBackN = msgspec.field(default_factory=GoBackN)
+    ack_delay: Duration | None = None
+    reliability: GoBackN | SelectiveRepeat = msgspec.field(default_factory=GoBackN)
+    paths: Paths = msgspec.field(default_factory=Paths)
     smallest_frame: Size = quantity(64)
     congestion: Congestion = msgspec.field(default_factory=Dcqcn)
 
@@ -273,12 +345,16 @@ class Transport(Spec, frozen=True, kw_only=True):
             yield "smallest_frame", self.smallest_frame, f"a size from 1 to {LARGEST_FRAME_BYTES} bytes"
         if not 1 <= self.ack_every <= LARGEST_COUNT:
             yield "ack_every", self.ack_every, "an integer, 1 or more"
+        if self.ack_delay == 0:
+            yield "ack_delay", self.ack_delay, "a duration above 0, or no ack_delay"
+        if isinstance(self.reliability, SelectiveRepeat) and isinstance(self.congestion, Hpcc | Timely):
+            yield "reliability", "selective_repeat", "go_back_n: hpcc and timely need go-back-N"
         yield from self._window_problems()
 
     def _window_problems(self) -> Iterator[Problem]:
         """A window that is full before an ACK is due would never open."""
         window = self.window
-        if window is None or self.payload == 0:
+        if window is None or self.payload == 0 or self.ack_delay:
             return
         frames = -(-window // self.payload)
         if frames < self.ack_every:
