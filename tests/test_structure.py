@@ -92,6 +92,18 @@ def test_the_engine_depends_on_itself_and_libc_alone(path: Path) -> None:
         assert module.startswith(("fabric.engine.", "libc.")), f"{path.name} cimports {module}"
 
 
+@pytest.mark.parametrize("path", CYTHON, ids=lambda path: path.name)
+def test_every_cimported_name_is_used(path: Path) -> None:
+    text = path.read_text()
+    cimport = r"from \S+ cimport (\([^)]*\)|[^\n]*)"
+    body = re.sub(cimport, "", text)
+    names = ",".join(match.strip("()") for match in re.findall(cimport, text)).replace("\n", " ")
+    unused = [
+        name for name in map(str.strip, names.split(",")) if name and not re.search(rf"\b{name}\b", body)
+    ]
+    assert not unused, f"{path.name} does not use {unused}"
+
+
 def test_files_are_concepts() -> None:
     sizes = {path.name: len(path.read_text().splitlines()) for path in ENGINE}
     assert len(sizes) >= 20

@@ -501,3 +501,11 @@ def test_files_that_are_no_graphs(tmp_path: Path, text: str) -> None:
 def test_a_missing_file(tmp_path: Path) -> None:
     with pytest.raises(SpecError, match=r"topology\.file.*No such file"):
         build_network(GraphFile(file="none.json"), base_dir=tmp_path)
+
+
+def test_a_graph_may_carry_what_networkx_draws_by() -> None:
+    graph = networkx.Graph()
+    graph.add_edge("host0", "switch0", weight=1.0)
+    graph.add_edge("host1", "switch0", label="right")
+    graph.nodes["switch0"]["pos"] = (0.5, 0.5)
+    assert from_networkx(graph).n_hosts == 2

@@ -3,7 +3,7 @@
 # Nodes are given their wake words in the order in which a window visits them: each switch that has
 # hosts right after its hosts, so that what a host has just sent is still in the cache; then the rest.
 
-from libc.stdlib cimport calloc, free, malloc
+from libc.stdlib cimport calloc, free
 
 from fabric.engine.choice cimport CHOICE_FLOWLET, CHOICE_ROUND_ROBIN, FLOWLET_SLOT_BITS, Flowlet, Paths
 from fabric.engine.heap cimport Heap
@@ -12,7 +12,7 @@ from fabric.engine.port cimport ClassQueue, Ingress, IngressQueues, PauseStat, P
 from fabric.engine.queues cimport ingress_queues_free
 from fabric.engine.routing cimport NO_EXIT
 from fabric.engine.ring cimport Ring, ring_free
-from fabric.engine.types cimport NEVER, i64, u8, u16, u32, u64
+from fabric.engine.types cimport NEVER, u8, u16, u32, u64
 from fabric.engine.flow cimport Reassembly, Receiver, Selective, Sender
 from fabric.engine.frame_log cimport FrameLog, log_free
 from fabric.engine.sequence_set cimport set_free

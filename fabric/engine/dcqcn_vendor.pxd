@@ -10,7 +10,7 @@ from fabric.engine.flow cimport CC_ACTIVE, CC_ALPHA, CC_CUT, CC_INCREASING, Send
 from fabric.engine.numbers cimport least, most, pow_int
 from fabric.engine.pace cimport note_rate
 from fabric.engine.profile cimport TransportProfile
-from fabric.engine.types cimport i64, sooner, u8, u32, u64
+from fabric.engine.types cimport i64, sooner, u32, u64
 from fabric.engine.world cimport World
 
 cdef enum:

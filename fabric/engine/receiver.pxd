@@ -16,7 +16,7 @@ from fabric.engine.profile cimport FEEDBACK_CNP, FEEDBACK_ECHO, TransportProfile
 from fabric.engine.rng cimport entropy_hash
 from fabric.engine.sequence_set cimport set_add, set_has, set_take
 from fabric.engine.sender cimport ON_DELIVERED, release_dependents
-from fabric.engine.types cimport i64, likely, u8, u16, u32, unlikely
+from fabric.engine.types cimport i64, likely, u8, u32, unlikely
 from fabric.engine.world cimport ERROR_MEMORY, World
 
 cdef enum:

@@ -6,7 +6,7 @@
 
 from libc.stdlib cimport realloc
 
-from fabric.engine.packet cimport DATA, NO_FLOW, PFC, Packet, marked
+from fabric.engine.packet cimport NO_FLOW, Packet, marked
 from fabric.engine.port cimport (
     RECORD_CHOSEN_FLOWS,
     RECORD_PACKETS,
@@ -15,7 +15,7 @@ from fabric.engine.port cimport (
     Port,
 )
 from fabric.engine.rng cimport mix64
-from fabric.engine.types cimport i64, u8, u32, u64, unlikely
+from fabric.engine.types cimport i64, u8, u32, u64
 from fabric.engine.world cimport (
     ERROR_MEMORY,
     RECORD_DROPS,

@@ -8,7 +8,7 @@
 from fabric.engine.node cimport Node
 from fabric.engine.packet cimport Packet
 from fabric.engine.rng cimport fmix32
-from fabric.engine.types cimport likely, u16, u32, u64
+from fabric.engine.types cimport likely, u32, u64
 from fabric.engine.world cimport World
 
 cdef enum:

@@ -6,14 +6,14 @@
 
 from fabric.engine.arrivals cimport count_arrivals, gather_arrivals, take_arrival
 from fabric.engine.balance cimport chosen_port
-from fabric.engine.buffer cimport charge, pool_share, profile_of, release, roomy, threshold
+from fabric.engine.buffer cimport charge, pool_share, profile_of, roomy, threshold
 from fabric.engine.ecn cimport ecn_mark
 from fabric.engine.egress cimport advance, catch_up, settle, try_start
 from fabric.engine.heap cimport Due
 from fabric.engine.link cimport lost_on_link, transmit
 from fabric.engine.node cimport TIMER_PFC_EFFECT, Node, timer_pop, timer_push
 from fabric.engine.packet cimport PFC, SPARE_STAMPED, Packet
-from fabric.engine.pfc cimport note_backlog, send_pfc, take_pfc
+from fabric.engine.pfc cimport send_pfc, take_pfc
 from fabric.engine.port cimport RECORD_QUEUE, ClassQueue, Ingress, PauseStat, Port
 from fabric.engine.profile cimport ECN_AT_ENQUEUE, ClassProfile, Scheduler
 from fabric.engine.queues cimport queue_push

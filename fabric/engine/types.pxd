@@ -4,7 +4,7 @@
 # `check` is an assertion of an invariant: it costs nothing in a release build, and in a checked build
 # (FABRIC_DEBUG or FABRIC_SANITIZE) turns a violation into an error of the run, never into an abort.
 
-from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 ctypedef int32_t i32
 ctypedef int64_t i64

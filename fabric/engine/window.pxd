@@ -11,7 +11,7 @@ from fabric.engine.host cimport host_window
 from fabric.engine.audit cimport balanced
 from fabric.engine.flow cimport SENDER_COMPLETE, Sender
 from fabric.engine.nic cimport open_classes
-from fabric.engine.node cimport HOST, TIMER_ACK, TIMER_RTO, Node, Wake
+from fabric.engine.node cimport HOST, TIMER_ACK, TIMER_RTO, Node
 from fabric.engine.port cimport Port
 from fabric.engine.ring cimport ring_slot
 from fabric.engine.switch cimport switch_window

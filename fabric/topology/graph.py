@@ -46,6 +46,8 @@ LINK_FIELDS = {
 }
 """Attributes of an edge that are read, and the field of `Link` that each one sets."""
 NODE_FIELDS = ("kind", "tier")
+DRAWING_FIELDS = ("pos", "weight", "label", "color")
+"""What networkx itself writes into graphs and draws by; it says nothing about the network."""
 HIGHEST_TIER = 8
 LARGEST_LINK_NUMBER = 2**32 - 1
 
@@ -175,7 +177,7 @@ def _kind(node: Node, degree: int, *, where: str) -> str:
 
 def _check_known(attributes: Mapping[str, Any], known: Sequence[str], *, where: str) -> None:
     for key in attributes:
-        if key not in known:
+        if key not in known and key not in DRAWING_FIELDS:
             hint = did_you_mean(str(key), known)
             raise SpecError(where, key, f"attributes among {', '.join(known)}{hint}")
 
