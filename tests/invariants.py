@@ -190,7 +190,7 @@ def _check_pauses(outcome: Outcome) -> None:
         return
     rows, end_ps = outcome.rows["pause"], outcome.counters["end_ps"]
     is_open = rows["value"] == STILL_PAUSED
-    # in ticks of ns-3 a frame can take no time: a RESUME then acts before a PAUSE of its instant
+    # in ticks of ns-3 a PAUSE and its RESUME can act at one instant, in the other order
     has_ended = outcome.reason == "FINISHED" and not lowered.port_tick_timing.any()
     assert not (has_ended and is_open.any()), "finished, but a pause is open"
     ends = np.where(is_open, np.maximum(end_ps, rows["time_ps"]), rows["value"])
@@ -201,7 +201,7 @@ def _check_pauses(outcome: Outcome) -> None:
     same = (rows["port"][1:] == rows["port"][:-1]) & (rows["class"][1:] == rows["class"][:-1])
     assert not np.any(same & is_open[:-1]), "a pause after one that is open"
     apart = rows["time_ps"][1:] - ends[:-1]
-    # and a RESUME and the next PAUSE act at one instant
+    # in ticks of ns-3 a RESUME and the next PAUSE can act at one instant
     least = np.where(lowered.port_tick_timing[rows["port"][1:]], 0, 1)
     assert not np.any(same & (apart < least)), "a pause within another"
     count = _count(rows, total.shape)
