@@ -34,7 +34,7 @@ class Acknowledgement:
     acknowledged : int
         How many frames it acknowledges for the first time.
     next_frame : int
-        The frame that the sender sends next.
+        The frame that the sender sends next; with selective repeat the first that it has never sent.
     mark : int
         1 if it reports congestion.
     memory : Memory or None
