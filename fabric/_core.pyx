@@ -13,7 +13,7 @@ from fabric.engine.build cimport allocate, allocate_paths, free_world, place_nod
 from fabric.engine.node cimport HOST, Node
 from fabric.engine.packet cimport TTL_SHIFT
 from fabric.engine.port cimport ODD_RECORDED, ODD_TICKS, ODD_TIMING, RECORD_CHOSEN_FLOWS, Port
-from fabric.engine.profile cimport SHARED_LEVEL, ClassProfile, Scheduler, TransportProfile
+from fabric.engine.profile cimport ECN_AT_ENQUEUE, SHARED_LEVEL, ClassProfile, Scheduler, TransportProfile
 from fabric.engine.recorder cimport FLOW_RECORD_PACKETS, append_pending_rows
 from fabric.engine.rng cimport mix64
 from fabric.engine.scheduler cimport shared_level, top_level
@@ -36,6 +36,7 @@ from fabric.errors import SimulationError as _SimulationError
 
 cdef enum:
     LEAST_PORT_BITS = 12
+    LARGEST_FRAME_BYTES = 0xFFFF
     PURPOSE_ECN = 1
     PURPOSE_LINK_LOSS = 2
     PURPOSE_PATH_CHOICE = 32
@@ -60,6 +61,28 @@ def _row_order(table):
     if _np.any((_np.diff(time_ps) < 0) & (_np.diff(place[order]) == 0)):
         return _np.lexsort((table["time_ps"], place))
     return order
+
+
+def _class_profiles(profiles, half_pool_bytes, per_ingress):
+    """Rows of `ClassProfile`; where nothing is marked no depth is above Kmin."""
+    derived = [(name, _np.int64) for name in ("easy_bytes", "easy_egress_bytes", "direct_bytes")]
+    fields = [(name, _layout.PROFILE[name]) for name in _layout.PROFILE.names]
+    table = _np.zeros(profiles.shape, dtype=_np.dtype(fields + derived, align=True))
+    for name in _layout.PROFILE.names:
+        table[name] = profiles[name]
+    table["ecn_kmin_bytes"][table["ecn_mode"] == 0] = _np.iinfo(_np.int64).max
+    anything = _np.iinfo(_np.int64).max
+    for lossless, alpha, limit, easy in (
+        (1, "alpha_q16", "limit_bytes", "easy_bytes"),
+        (0, "egress_alpha_q16", "egress_limit_bytes", "easy_egress_bytes"),
+    ):
+        dynamic = half_pool_bytes * table[alpha].astype(_np.int64) >> 16
+        threshold = _np.where(table[alpha] > 0, dynamic, table[limit])
+        # a lossless class pauses its peer when it reaches the threshold
+        table[easy] = _np.where(table["lossless"] == lossless, threshold - lossless, anything)
+    table["direct_bytes"] = _np.where(profiles["ecn_mode"] == ECN_AT_ENQUEUE, profiles["ecn_kmin_bytes"], anything)
+    table["direct_bytes"][per_ingress] = -1
+    return table
 
 
 cdef class Engine:
@@ -103,6 +126,7 @@ cdef class Engine:
         self._fill_nodes()
         self._fill_paths()
         self._fill_ports()
+        self._fill_profiles()
         if not place_nodes(self.w):
             raise MemoryError(f"no memory for {lowered.n_nodes} nodes")
         self._fill_flows()
@@ -130,6 +154,7 @@ cdef class Engine:
         w.flowlet_gap_ps = lowered.flowlet_gap_ps
         w.ttl_bits = <u8>(lowered.ttl << TTL_SHIFT)
         w.port_bits = max(LEAST_PORT_BITS, int(degrees.max(initial=1) - 1).bit_length())
+        w.port_mask = (1 << w.port_bits) - 1
         w.window_ps = self._longest_window_ps()
         w.window_cursor = NO_WINDOW
         w.fingerprint_on = lowered.fingerprint
@@ -163,8 +188,6 @@ cdef class Engine:
 
     cdef _take_arrays(self):
         cdef World* w = self.w
-        w.profiles = self._profiles()
-        w.schedulers = self._schedulers()
         w.transports = <TransportProfile*>self._keep("transports", _layout.TRANSPORT)
         # one more than there are, so that a look at the first port of a node without ports stays inside
         self.arrays["port_peer"] = _np.append(self.lowered.port_peer, 0).astype(_np.uint32)
@@ -197,12 +220,26 @@ cdef class Engine:
         w.flow_delivered_ps = <i64*>self._result("flow_delivered_ps", w.n_flows, _np.int64, -1)
         w.flow_completed_ps = <i64*>self._result("flow_completed_ps", w.n_flows, _np.int64, -1)
 
-    cdef ClassProfile* _profiles(self) except? NULL:
-        """The class profiles; where nothing is marked no depth is above Kmin."""
-        table = _np.array(self.lowered.profiles, dtype=_layout.PROFILE, copy=True)
-        table["ecn_kmin_bytes"][table["ecn_mode"] == 0] = _np.iinfo(_np.int64).max
+    cdef _fill_profiles(self):
+        """Gives each port the rows of its classes, with what the engine derives from them."""
+        cdef World* w = self.w
+        cdef u32 port
+        lowered = self.lowered
+        by_port = lowered.port_profile.reshape(w.n_ports, w.n_classes)
+        pool_bytes = lowered.node_shared_bytes[lowered.port_node]
+        per_ingress = lowered.node_arbiter[lowered.port_node] > 0
+        kind = 2 * _np.unique(pool_bytes, return_inverse=True)[1] + per_ingress
+        for c in range(w.n_classes):
+            kind = _np.unique(kind * len(lowered.profiles) + by_port[:, c], return_inverse=True)[1]
+        first = _np.unique(kind, return_index=True)[1]
+        table = _class_profiles(
+            lowered.profiles[by_port[first]], pool_bytes[first, _np.newaxis] // 2, per_ingress[first]
+        )
         self.arrays["profiles"] = table
-        return <ClassProfile*>pointer(table)
+        cdef const ClassProfile* rows = <const ClassProfile*>pointer(table)
+        cdef const i64[::1] kinds = _np.ascontiguousarray(kind, dtype=_np.int64)
+        for port in range(w.n_ports):
+            w.gates[port].profiles = rows + kinds[port] * w.n_classes
 
     cdef Scheduler* _schedulers(self) except? NULL:
         """The schedulers, with what the engine derives from them."""
@@ -232,6 +269,7 @@ cdef class Engine:
         cdef const u8* arbiter = <const u8*>self._keep("node_arbiter", _np.uint8)
         cdef const u8* unpausable = <const u8*>self._keep("node_control_unpausable", _np.uint8)
         cdef const u16* scheduler = <const u16*>self._keep("node_scheduler", _np.uint16)
+        cdef const Scheduler* schedulers = self._schedulers()
         cdef const u32* salt = <const u32*>self._keep("node_salt", _np.uint32)
         cdef const u64* tie_key = <const u64*>self._keep("node_tie_key", _np.uint64)
         cdef const i64* response_ps = <const i64*>self._keep("node_pfc_response_ps", _np.int64)
@@ -247,11 +285,12 @@ cdef class Engine:
             n.kind = kind[node]
             n.per_ingress_arbiter = arbiter[node]
             n.control_ignores_pause = unpausable[node]
-            n.scheduler = scheduler[node]
+            n.scheduler = schedulers + scheduler[node]
             n.salt = salt[node]
             n.tie_key = tie_key[node]
             n.pfc_response_ps = response_ps[node]
             n.shared_bytes = shared_bytes[node]
+            n.easy_used = n.shared_bytes // 2 - LARGEST_FRAME_BYTES
             if n.kind != HOST:
                 n.route_entry = route_entry + route_base[node]
                 n.route_ports = route_ports + ports_base[node]
@@ -288,13 +327,12 @@ cdef class Engine:
     cdef _fill_ports(self):
         cdef World* w = self.w
         cdef Port* p
-        cdef u32 port, c
+        cdef u32 port
         cdef u64 rate
         cdef const i64* delay_ps = <const i64*>self._keep("port_delay_ps", _np.int64)
         cdef const u16* gap_bytes = <const u16*>self._keep("port_gap_bytes", _np.uint16)
         cdef const u16* cut_bytes = <const u16*>self._keep("port_cut_bytes", _np.uint16)
         cdef const u8* record = <const u8*>self._keep("port_record", _np.uint8)
-        cdef const u16* profile = <const u16*>self._keep("port_profile", _np.uint16)
         cdef const u8* ticks = <const u8*>self._keep("port_tick_timing", _np.uint8)
         cdef u8 chosen = RECORD_CHOSEN_FLOWS if _np.any(self.lowered.flow_record & FLOW_RECORD_PACKETS) else 0
         for port in range(w.n_ports):
@@ -311,9 +349,6 @@ cdef class Engine:
                 | (ODD_TICKS if ticks[port] else 0)
                 | (ODD_RECORDED if p.record else 0)
             )
-            for c in range(w.n_classes):
-                w.ingress[port * w.n_classes + c].profile = profile[port * w.n_classes + c]
-            w.port_lossy[port] = w.port_loss[port] > 0.0 or w.port_ber_rate[port] > 0.0
 
     cdef _fill_flows(self):
         cdef World* w = self.w

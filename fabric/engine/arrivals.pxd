@@ -14,19 +14,19 @@ from fabric.engine.packet cimport Packet
 from fabric.engine.ring cimport Ring, ring_front, ring_pop, ring_slot
 from fabric.engine.rng cimport tie_break
 from fabric.engine.telemetry cimport prefetch_recall, prefetch_stamp
-from fabric.engine.types cimport NEVER, i64, later, prefetch, trailing_zeros, u32, u64, unlikely
+from fabric.engine.types cimport NEVER, bit_length, i64, later, prefetch, trailing_zeros, u32, u64, unlikely
 from fabric.engine.world cimport ERROR_MEMORY, ArrivalKeys, World, check
 
 cdef enum:
     SMALL_SORT = 24
     LARGE_SORT = 4096
-    BUCKET_BITS = 8
-    N_BUCKETS = 256
+    KEY_BITS = 32
+    MOST_BUCKET_BITS = 8
     PREFETCH_FRAMES = 12        # of each link: what a window holds at full load
 
 
 cdef inline u32 key_port(const World* w, u32 key) noexcept nogil:
-    return key & ((<u32>1 << w.port_bits) - 1)
+    return key & w.port_mask
 
 
 cdef inline i64 key_offset(const World* w, u32 key) noexcept nogil:
@@ -34,7 +34,7 @@ cdef inline i64 key_offset(const World* w, u32 key) noexcept nogil:
 
 
 cdef inline bint same_instant(const World* w, u32 a, u32 b) noexcept nogil:
-    return (a ^ b) >> w.port_bits == 0
+    return a ^ b <= w.port_mask
 
 
 cdef inline bint reserve_keys(World* w, u64 count) noexcept nogil:
@@ -74,20 +74,23 @@ cdef inline void insertion_sort(u32* keys, u64 count) noexcept nogil:
         keys[j] = key
 
 
-cdef inline void counting_pass(World* w, u64 count, u32 shift) noexcept nogil:
-    """Orders the keys by eight bits, keys that agree in these as they were."""
+cdef inline void counting_pass(World* w, u64 count, u32 shift, u32 bits) noexcept nogil:
+    """Orders the keys by some bits from `shift` on, keys that agree in these as they were."""
     cdef u32 starts[257]
     cdef u32* keys = w.arrivals.keys
     cdef u32* placed = w.arrivals.sorted
-    cdef u32 i, bucket
+    cdef u32 n_buckets = <u32>1 << bits, sum = 0
+    cdef u32 mask = n_buckets - 1, i, bucket
     cdef u64 k
-    memset(starts, 0, sizeof(starts))
+    memset(starts, 0, n_buckets * sizeof(u32))
     for k in range(count):
-        starts[(keys[k] >> shift & 0xFF) + 1] += 1
-    for i in range(1, <u32>N_BUCKETS):
-        starts[i] += starts[i - 1]
+        starts[keys[k] >> shift & mask] += 1
+    for i in range(n_buckets):
+        bucket = starts[i]
+        starts[i] = sum
+        sum += bucket
     for k in range(count):
-        bucket = keys[k] >> shift & 0xFF
+        bucket = keys[k] >> shift & mask
         placed[starts[bucket]] = keys[k]
         starts[bucket] += 1
     w.arrivals.keys = placed
@@ -95,15 +98,20 @@ cdef inline void counting_pass(World* w, u64 count, u32 shift) noexcept nogil:
 
 
 cdef inline void sort_keys(World* w, u64 count) noexcept nogil:
-    """Sorts the keys: by the upper bits of the offset and then insertion; very many by all their bits."""
+    """Sorts the keys: into about one bucket for two keys and then by insertion; very many by all their bits."""
+    cdef u32 used_bits, bits
     if count > LARGE_SORT:
-        counting_pass(w, count, 0)
-        counting_pass(w, count, 8)
-        counting_pass(w, count, 16)
-        counting_pass(w, count, 24)
+        used_bits = 0
+        while used_bits < KEY_BITS:
+            counting_pass(w, count, used_bits, MOST_BUCKET_BITS)
+            used_bits += MOST_BUCKET_BITS
         return
     if count > SMALL_SORT:
-        counting_pass(w, count, 32 - BUCKET_BITS)
+        used_bits = w.port_bits + bit_length(<u64>(w.window_end_ps - w.now_ps - 1))
+        bits = bit_length(count) - 1
+        if bits > MOST_BUCKET_BITS:
+            bits = MOST_BUCKET_BITS
+        counting_pass(w, count, used_bits - bits, bits)
     insertion_sort(w.arrivals.keys, count)
 
 
@@ -144,13 +152,13 @@ cdef inline void prefetch_links(World* w, const Node* n) noexcept nogil:
         while bits:
             local = n.port_base + word * 64 + trailing_zeros(bits)
             bits &= bits - 1
-            prefetch(&w.ports[w.port_peer[local]])
+            prefetch(w.gates[local].link)
     for word in range(n.n_wakes):
         bits = w.wakes[n.first_wake + word].bits
         while bits:
             local = n.port_base + word * 64 + trailing_zeros(bits)
             bits &= bits - 1
-            ring = &w.ports[w.port_peer[local]].link
+            ring = w.gates[local].link
             for ahead in range(0, <u32>PREFETCH_FRAMES, 2):
                 prefetch(ring_slot(ring, ring.head + ahead))
             ring = &w.ports[local].link
@@ -172,7 +180,7 @@ cdef inline void prefetch_memories(World* w, const Node* n) noexcept nogil:
         while bits:
             local = n.port_base + word * 64 + trailing_zeros(bits)
             bits &= bits - 1
-            ring = &w.ports[w.port_peer[local]].link
+            ring = w.gates[local].link
             position = ring.head
             while position != ring.tail and ring_slot(ring, position).time_ps < w.window_end_ps:
                 frame = ring_slot(ring, position)
@@ -190,9 +198,11 @@ cdef inline u64 gather_arrivals(World* w, const Node* n) noexcept nogil:
     A key that ties with nothing ends them. The node's wake words are reset to what remains on the links.
     """
     cdef u64 count = 0, bits, word_bits
-    cdef u32 word, local, head, tail
+    cdef u32 word, local, head, tail, mask
+    cdef u32* keys
     cdef Wake* wake
-    cdef Ring* ring
+    cdef const Ring* ring
+    cdef const Packet* slots
     cdef i64 due_ps, time_ps = 0
     cdef i64 start_ps = w.now_ps, end_ps = w.window_end_ps
     if n.n_ports > 1:
@@ -207,18 +217,21 @@ cdef inline u64 gather_arrivals(World* w, const Node* n) noexcept nogil:
             local = word * 64 + trailing_zeros(bits)
             word_bits = bits & (~bits + 1)
             bits ^= word_bits
-            ring = &w.ports[w.port_peer[n.port_base + local]].link
+            ring = w.gates[n.port_base + local].link
+            slots = ring.slots
+            mask = ring.capacity - 1
             head = ring.head
             tail = ring.tail
             if unlikely(count + (tail - head) >= w.arrivals.capacity) and not reserve_keys(w, count + (tail - head)):
                 w.error = ERROR_MEMORY
                 return 0
+            keys = w.arrivals.keys
             while head != tail:
-                time_ps = ring_slot(ring, head).time_ps
+                time_ps = slots[head & mask].time_ps
                 if time_ps >= end_ps:
                     break
                 check(w, time_ps >= start_ps)
-                w.arrivals.keys[count] = (<u32>(time_ps - start_ps) << w.port_bits) | local
+                keys[count] = (<u32>(time_ps - start_ps) << w.port_bits) | local
                 count += 1
                 head += 1
             if head == tail:
@@ -233,19 +246,20 @@ cdef inline u64 gather_arrivals(World* w, const Node* n) noexcept nogil:
     return count
 
 
-cdef inline Packet* take_arrival(World* w, const Node* n, u64 k, u64* tied_until, u32* local) noexcept nogil:
-    """The `k`-th arrival of the window, off its link (where it stays readable); `local` is its port.
+cdef inline u32 next_port(World* w, const Node* n, u64 k, u64* tied_until) noexcept nogil:
+    """The local port of the `k`-th arrival of the window.
 
-    Ties are broken when their first arrival is taken; `tied_until` starts at 0.
+    Ties are broken when their first arrival is looked for; `tied_until` starts at 0.
     """
     cdef u32* keys = w.arrivals.keys
-    cdef Ring* link
-    cdef Packet* frame
     if unlikely(same_instant(w, keys[k], keys[k + 1])) and k >= tied_until[0]:
         tied_until[0] = break_ties(w, n, k, w.now_ps + key_offset(w, keys[k]))
-    local[0] = key_port(w, keys[k])
-    link = &w.ports[w.port_peer[n.port_base + local[0]]].link
-    frame = ring_front(link)
+    return key_port(w, keys[k])
+
+
+cdef inline Packet* take_frame(Ring* link) noexcept nogil:
+    """The first frame, off its link, where it stays readable."""
+    cdef Packet* frame = ring_front(link)
     ring_pop(link)
     return frame
 

@@ -12,13 +12,15 @@ from fabric.engine.world cimport World
 
 cdef inline bint switch_balanced(const World* w, const Node* n) noexcept nogil:
     cdef i64 queued = 0, charged = 0, pooled = 0
-    cdef u32 index
-    for index in range(n.port_base * w.n_classes, (n.port_base + n.n_ports) * w.n_classes):
-        queued += w.queues[index].bytes
-        charged += w.ingress[index].bytes + w.ingress[index].headroom_used
-        pooled += pool_share(profile_of(w, index), w.ingress[index].bytes)
-        if w.queues[index].bytes < 0 or w.ingress[index].bytes < 0:
-            return False
+    cdef u32 port, c, index
+    for port in range(n.port_base, n.port_base + n.n_ports):
+        for c in range(w.n_classes):
+            index = port * w.n_classes + c
+            queued += w.queues[index].bytes
+            charged += w.ingress[index].bytes + w.ingress[index].headroom_used
+            pooled += pool_share(profile_of(w, port, c), w.ingress[index].bytes)
+            if w.queues[index].bytes < 0 or w.ingress[index].bytes < 0:
+                return False
     return queued == charged and pooled == n.shared_used and pooled <= n.shared_bytes
 
 

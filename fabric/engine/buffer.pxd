@@ -17,8 +17,8 @@ from fabric.engine.types cimport i64, later, u32, unlikely
 from fabric.engine.world cimport World, check
 
 
-cdef inline const ClassProfile* profile_of(const World* w, u32 index) noexcept nogil:
-    return &w.profiles[w.ingress[index].profile]
+cdef inline const ClassProfile* profile_of(const World* w, u32 port, u32 traffic_class) noexcept nogil:
+    return w.gates[port].profiles + traffic_class
 
 
 cdef inline i64 threshold(u32 alpha_q16, i64 limit_bytes, i64 free_bytes) noexcept nogil:
@@ -30,19 +30,26 @@ cdef inline i64 pool_share(const ClassProfile* profile, i64 ingress_bytes) noexc
     return later(0, ingress_bytes - profile.reserved_bytes)
 
 
+cdef inline bint surely_roomy(
+    const Node* n, const ClassProfile* inward, const ClassProfile* outward, const Ingress* ingress,
+    i64 egress_bytes, i64 size_bytes
+) noexcept nogil:
+    """Whether a frame is `roomy`, seen from bounds that hold while half of the pool is free."""
+    return (
+        (n.shared_used <= n.easy_used)
+        & (ingress.bytes + size_bytes <= inward.easy_bytes)
+        & (egress_bytes + size_bytes <= outward.easy_egress_bytes)
+    )
+
+
 cdef inline bint roomy(
     const Node* n, const ClassProfile* inward, const ClassProfile* outward, const Ingress* ingress,
-    i64 egress_bytes, i64 size_bytes, i64* pool_bytes
+    i64 egress_bytes, i64 size_bytes
 ) noexcept nogil:
-    """Whether a frame is stored in reserve and pool and causes no PAUSE; True is exact even of bounds.
-
-    `pool_bytes` becomes what it takes of the pool.
-    """
+    """Whether a frame is stored in reserve and pool and causes no PAUSE; True is exact even of bounds."""
     cdef i64 share = pool_share(inward, ingress.bytes + size_bytes)
     cdef i64 free_bytes = n.shared_bytes - n.shared_used
-    cdef i64 free_after
-    pool_bytes[0] = share - pool_share(inward, ingress.bytes)
-    free_after = free_bytes - pool_bytes[0]
+    cdef i64 free_after = free_bytes - (share - pool_share(inward, ingress.bytes))
     if inward.lossless:
         return free_after >= 0 and share < threshold(inward.alpha_q16, inward.limit_bytes, free_after)
     return free_after >= 0 and egress_bytes + size_bytes <= threshold(
@@ -57,10 +64,10 @@ cdef inline void charge(Node* n, const ClassProfile* inward, Ingress* ingress, i
     n.shared_used += pool_share(inward, ingress.bytes) - before
 
 
-cdef inline bint release(World* w, Node* n, u32 index, i64 size_bytes) noexcept nogil:
-    """Takes a departing frame off its ingress, headroom first; True if that ends the ingress' pause."""
-    cdef Ingress* ingress = &w.ingress[index]
-    cdef const ClassProfile* inward = profile_of(w, index)
+cdef inline bint release(World* w, Node* n, u32 port, u32 traffic_class, i64 size_bytes) noexcept nogil:
+    """Takes a departing frame off its ingress port, headroom first; True if that ends the ingress' pause."""
+    cdef Ingress* ingress = w.gates[port].classes + traffic_class
+    cdef const ClassProfile* inward = profile_of(w, port, traffic_class)
     cdef i64 before = pool_share(inward, ingress.bytes)
     cdef i64 from_headroom = 0
     cdef i64 share

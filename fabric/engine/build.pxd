@@ -8,7 +8,7 @@ from libc.stdlib cimport calloc, free
 from fabric.engine.choice cimport CHOICE_FLOWLET, CHOICE_ROUND_ROBIN, FLOWLET_SLOT_BITS, Flowlet, Paths
 from fabric.engine.heap cimport Heap
 from fabric.engine.node cimport HOST, SWITCH, Node, Wake
-from fabric.engine.port cimport ClassQueue, Ingress, IngressQueues, PauseStat, Port
+from fabric.engine.port cimport LINK_LOSES, ClassQueue, Gate, Ingress, IngressQueues, PauseStat, Port
 from fabric.engine.queues cimport ingress_queues_free
 from fabric.engine.routing cimport NO_EXIT
 from fabric.engine.ring cimport Ring, ring_free
@@ -36,7 +36,7 @@ cdef inline bint allocate(
     w.pauses = <PauseStat*>calloc(pairs + 1, sizeof(PauseStat))
     w.mac = <Ring*>calloc(w.n_ports + 1, sizeof(Ring))
     w.dwrr_current = <u8*>calloc(8 * <u64>w.n_ports + 8, 1)
-    w.port_lossy = <u8*>calloc(w.n_ports + 1, 1)
+    w.gates = <Gate*>calloc(w.n_ports + 1, sizeof(Gate))
     w.host_exit = <u16*>calloc(w.n_hosts + 1, sizeof(u16))
     w.ready = <Heap*>calloc(<u64>w.n_host_ports * w.n_classes + 1, sizeof(Heap))
     w.senders = <Sender*>calloc(w.n_flows + 1, sizeof(Sender))
@@ -45,7 +45,7 @@ cdef inline bint allocate(
     w.wake_node = <u32*>calloc(w.n_wakes + 1, sizeof(u32))
     if (
         w.nodes == NULL or w.ports == NULL or w.queues == NULL or w.ingress == NULL or w.pauses == NULL
-        or w.host_exit == NULL or w.mac == NULL or w.dwrr_current == NULL or w.port_lossy == NULL or w.ready == NULL
+        or w.host_exit == NULL or w.mac == NULL or w.dwrr_current == NULL or w.gates == NULL or w.ready == NULL
         or w.senders == NULL or w.receivers == NULL or w.wakes == NULL or w.wake_node == NULL
     ):
         return False
@@ -122,7 +122,8 @@ cdef inline void free_paths(World* w) noexcept nogil:
 cdef inline void place_node(World* w, u32 node, u32* next_wake) noexcept nogil:
     """Gives a node its wake words, and their bits to the links that end there."""
     cdef Node* n = &w.nodes[node]
-    cdef u32 k
+    cdef Port* sender
+    cdef u32 k, port
     n.n_wakes = (n.n_ports + 63) // 64
     if n.n_wakes == 0:
         n.n_wakes = 1
@@ -132,16 +133,23 @@ cdef inline void place_node(World* w, u32 node, u32* next_wake) noexcept nogil:
         w.wake_node[n.first_wake + k] = node
         w.wakes[n.first_wake + k].due_ps = NEVER
     for k in range(n.n_ports):
-        w.ports[w.port_peer[n.port_base + k]].link.tag = n.first_wake * 64 + k
+        port = w.port_peer[n.port_base + k]
+        sender = &w.ports[port]
+        sender.link.tag = n.first_wake * 64 + k
+        if w.port_loss[port] > 0.0 or w.port_ber_rate[port] > 0.0:
+            sender.link.tag |= LINK_LOSES
+        w.gates[n.port_base + k].link = &sender.link
+        w.gates[n.port_base + k].classes = &w.ingress[(n.port_base + k) * w.n_classes]
 
 
 cdef inline bint place_nodes(World* w) noexcept nogil:
-    """Lays the wake words out; ports must know their peers. False without memory."""
+    """Lays the wake words out, and links to where they end. False without memory."""
     cdef u8* placed = <u8*>calloc(w.n_nodes + 1, 1)
     cdef u32 node, k, peer_node, next_wake = 0
     cdef Node* n
     if placed == NULL:
         return False
+    w.gates[w.n_ports].link = &w.ports[w.n_ports].link      # for a look at the first port of a node without ports
     for node in range(w.n_nodes):
         n = &w.nodes[node]
         if n.kind == HOST:
@@ -210,7 +218,7 @@ cdef inline void free_world(World* w) noexcept nogil:
     free(w.ingress_queues)
     free(w.mac)
     free(w.dwrr_current)
-    free(w.port_lossy)
+    free(w.gates)
     free(w.ready)
     free(w.senders)
     free(w.receivers)

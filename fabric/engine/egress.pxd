@@ -16,24 +16,23 @@ from fabric.engine.port cimport RECORD_QUEUE, ClassQueue, Port
 from fabric.engine.profile cimport ECN_AT_DEQUEUE, SHARED_LEVEL, ClassProfile, Scheduler
 from fabric.engine.queues cimport queue_front, queue_pop
 from fabric.engine.recorder cimport record_queue
-from fabric.engine.ring cimport ring_front
 from fabric.engine.scheduler cimport dwrr_pick, top_level
 from fabric.engine.telemetry cimport prefetch_stamp, stamp
 from fabric.engine.types cimport NEVER, i64, likely, prefetch, trailing_zeros, u8, u32, u64, unlikely
 from fabric.engine.world cimport World, check
 
 
+cdef inline bint holds_frames(const Port* p) noexcept nogil:
+    return (p.mac_pending | p.backlog) != 0
+
+
 cdef inline bint may_start(const Port* p) noexcept nogil:
     return (p.mac_pending | (p.backlog & ~p.paused)) != 0
 
 
-cdef inline void clear_backlog(Node* n, u32 local) noexcept nogil:
-    n.backlog[local >> 6] &= ~(<u64>1 << (local & 63))
-
-
 cdef inline u8 pick_class(World* w, const Node* n, u32 port, u8 candidates) noexcept nogil:
     """The class that the scheduler serves next, of those with a frame that may go."""
-    cdef const Scheduler* scheduler = &w.schedulers[n.scheduler]
+    cdef const Scheduler* scheduler = n.scheduler
     cdef u8 c = scheduler.first[candidates]
     cdef u8 level, rest
     cdef u32 head_bytes[8]
@@ -54,7 +53,7 @@ cdef inline void start_queued(World* w, Node* n, u32 local, Port* p, i64 start_p
     cdef u8 c = pick_class(w, n, port, p.backlog & ~p.paused)
     cdef u32 index = port * w.n_classes + c
     cdef ClassQueue* q = &w.queues[index]
-    cdef const ClassProfile* outward = profile_of(w, index)
+    cdef const ClassProfile* outward = profile_of(w, port, c)
     cdef Packet* frame = queue_front(w, n, index)
     cdef u32 ingress = frame.ingress
     cdef u32 size_bytes = frame.size_bytes
@@ -64,12 +63,12 @@ cdef inline void start_queued(World* w, Node* n, u32 local, Port* p, i64 start_p
     if unlikely(q.bytes > outward.ecn_kmin_bytes) and outward.ecn_mode == ECN_AT_DEQUEUE:
         ecn_mark(w, outward, port, frame, q.bytes, start_ps)
     check(w, q.bytes >= 0 and start_ps >= frame.time_ps)
-    resume = release(w, n, (n.port_base + ingress) * w.n_classes + c, size_bytes)
+    resume = release(w, n, n.port_base + ingress, c, size_bytes)
     if unlikely(frame.spare & SPARE_STAMPED != 0):
         stamp(w, frame, port, start_ps)
     transmit(w, p, frame, start_ps)
+    prefetch(frame + 1)
     queue_pop(w, n, index)
-    prefetch(ring_front(&q.frames))
     if q.bytes == 0:
         p.backlog &= ~<u8>(1 << c)
         q.deficit = 0
@@ -87,8 +86,6 @@ cdef inline void start_next(World* w, Node* n, u32 local, Port* p, i64 start_ps)
         start_mac_frame(w, p, n.port_base + local, start_ps)
     else:
         start_queued(w, n, local, p, start_ps)
-    if p.backlog == 0 and not p.mac_pending:
-        clear_backlog(n, local)
 
 
 cdef inline void advance(World* w, Node* n, u32 local, Port* p, i64 time_ps) noexcept nogil:
@@ -110,7 +107,7 @@ cdef inline void settle(World* w, Node* n, i64 time_ps) noexcept nogil:
     """Lets every port start what it starts at or before an instant, in order of time and port."""
     cdef i64 first_ps
     cdef u32 first = 0, word, local
-    cdef u64 bits
+    cdef u64 bits, bit
     cdef Port* p
     while n.settle_from_ps <= time_ps:
         first_ps = NEVER
@@ -118,9 +115,12 @@ cdef inline void settle(World* w, Node* n, i64 time_ps) noexcept nogil:
             bits = n.backlog[word]
             while bits:
                 local = word * 64 + trailing_zeros(bits)
-                bits &= bits - 1
+                bit = bits & (~bits + 1)
+                bits ^= bit
                 p = &w.ports[n.port_base + local]
-                if p.busy_ps < first_ps and may_start(p):
+                if not holds_frames(p):
+                    n.backlog[word] ^= bit
+                elif p.busy_ps < first_ps and may_start(p):
                     first_ps = p.busy_ps
                     first = local
         n.settle_from_ps = first_ps
@@ -131,15 +131,18 @@ cdef inline void settle(World* w, Node* n, i64 time_ps) noexcept nogil:
 cdef inline void catch_up(World* w, Node* n, i64 time_ps) noexcept nogil:
     """What `settle` does, in any order of ports; for the end of a window of a switch with no pause."""
     cdef u32 word, local
-    cdef u64 bits
+    cdef u64 bits, bit
     cdef Port* p
     n.settle_from_ps = NEVER
     for word in range(n.n_wakes):
         bits = n.backlog[word]
         while bits:
             local = word * 64 + trailing_zeros(bits)
-            bits &= bits - 1
+            bit = bits & (~bits + 1)
+            bits ^= bit
             p = &w.ports[n.port_base + local]
             advance(w, n, local, p, time_ps)
-            if p.busy_ps < n.settle_from_ps and may_start(p):
+            if not holds_frames(p):
+                n.backlog[word] ^= bit
+            elif p.busy_ps < n.settle_from_ps and may_start(p):
                 n.settle_from_ps = p.busy_ps

@@ -1,6 +1,6 @@
 # A host: what it does with a frame, its timers, and its windows.
 
-from fabric.engine.arrivals cimport count_arrivals, gather_arrivals, take_arrival
+from fabric.engine.arrivals cimport count_arrivals, gather_arrivals, next_port, take_frame
 from fabric.engine.heap cimport Due
 from fabric.engine.link cimport lost_on_link
 from fabric.engine.nic cimport nic_advance, nic_next_start, nic_try
@@ -15,9 +15,10 @@ from fabric.engine.node cimport (
 )
 from fabric.engine.packet cimport DATA, PFC, Packet
 from fabric.engine.pfc cimport take_pfc
-from fabric.engine.port cimport Port
+from fabric.engine.port cimport LINK_LOSES, Port
 from fabric.engine.receiver cimport on_ack_timer, on_data
 from fabric.engine.recorder cimport fingerprint_arrival, record_drop
+from fabric.engine.ring cimport Ring
 from fabric.engine.sender cimport on_feedback, on_rto_timer, start_flow
 from fabric.engine.types cimport NEVER, i64, likely, sooner, u8, u32, u64, unlikely
 from fabric.engine.world cimport ERROR_MEMORY, World
@@ -33,15 +34,13 @@ cdef inline void pfc_effect_at_host(World* w, Node* n, u32 port, u8 traffic_clas
     nic_try(w, n, port, p, time_ps)
 
 
-cdef inline void host_arrival(World* w, Node* n, u32 local, Packet* frame) noexcept nogil:
-    """A frame has arrived at a local port at `frame.time_ps`."""
+cdef inline void host_arrival(World* w, Node* n, u32 port, u32 link_tag, Packet* frame) noexcept nogil:
+    """A frame has arrived at a port at `frame.time_ps`."""
     cdef i64 time_ps = frame.time_ps
-    cdef u32 port = n.port_base + local
-    cdef u32 sender = w.port_peer[port]
     if w.fingerprint_on:
         fingerprint_arrival(w, port, frame)
-    if unlikely(w.port_lossy[sender] != 0) and lost_on_link(w, sender, frame):
-        record_drop(w, sender, frame, time_ps, LINK_LOSS)
+    if unlikely(link_tag & LINK_LOSES) and lost_on_link(w, w.port_peer[port], frame):
+        record_drop(w, w.port_peer[port], frame, time_ps, LINK_LOSS)
     elif frame.kind == DATA:
         on_data(w, n, port, frame, time_ps)
     elif likely(frame.kind != PFC):
@@ -78,23 +77,25 @@ cdef inline i64 host_window(World* w, Node* n) noexcept nogil:
     """Everything that happens at a host in the window; returns when it is next due by itself."""
     cdef u64 count = gather_arrivals(w, n)
     cdef u64 k, tied_until = 0
-    cdef u32 local
+    cdef u32 port
     cdef Port* p
+    cdef Ring* link
     cdef Packet* frame
     cdef i64 due_ps = NEVER
+    cdef u8 candidates
     for k in range(count):
-        frame = take_arrival(w, n, k, &tied_until, &local)
+        port = n.port_base + next_port(w, n, k, &tied_until)
+        link = w.gates[port].link
+        frame = take_frame(link)
         if unlikely(n.next_timer_ps < frame.time_ps):
             host_timers(w, n, frame.time_ps)
-        host_arrival(w, n, local, frame)
-        if unlikely(w.out_of_memory != 0):
-            return NEVER
+        host_arrival(w, n, port, link.tag, frame)
     count_arrivals(w, count)
     if unlikely(n.next_timer_ps < w.window_end_ps):
         host_timers(w, n, w.window_end_ps)
-    for local in range(n.n_ports):
-        p = &w.ports[n.port_base + local]
+    for port in range(n.port_base, n.port_base + n.n_ports):
+        p = &w.ports[port]
         if p.backlog:
-            nic_advance(w, n, n.port_base + local, p, w.window_end_ps - 1)
-            due_ps = sooner(due_ps, nic_next_start(w, n, n.port_base + local, p))
+            nic_advance(w, n, port, p, w.window_end_ps - 1)
+            due_ps = sooner(due_ps, nic_next_start(w, n, port, p, p.busy_ps, &candidates))
     return sooner(due_ps, n.next_timer_ps)

@@ -6,9 +6,9 @@
 # link arrive in the order in which they started. Loss is drawn at the receiver.
 
 from fabric.engine.packet cimport PFC, Packet
-from fabric.engine.port cimport ODD_RECORDED, ODD_TICKS, ODD_TIMING, Port
+from fabric.engine.port cimport LINK_WAKE_BIT, ODD_RECORDED, ODD_TICKS, ODD_TIMING, Port
 from fabric.engine.recorder cimport record_start
-from fabric.engine.ring cimport ring_push
+from fabric.engine.ring cimport Ring, ring_empty, ring_full, ring_grow, ring_slot
 from fabric.engine.rng cimport draw, frame_key, unit_interval
 from fabric.engine.types cimport i64, likely, sooner, u16, u32, u64, unlikely
 from fabric.engine.node cimport Wake
@@ -44,28 +44,50 @@ cdef inline i64 seen_after_ps(const World* w, const Port* p, u32 wire_bytes) noe
     return serialisation_ps(w, p, wire_bytes)
 
 
+cdef inline void ring_bell(World* w, const Port* p, i64 arrival_ps) noexcept nogil:
+    """Tells the peer that its link, which was empty, holds a frame."""
+    cdef u32 bit = p.link.tag & LINK_WAKE_BIT
+    cdef Wake* word = &w.wakes[bit >> 6]
+    word.bits |= <u64>1 << (bit & 63)
+    word.due_ps = sooner(word.due_ps, arrival_ps)
+
+
+cdef inline Packet* occupy(World* w, Port* p, u32 size_bytes, i64 end_ps, i64 arrival_ps) noexcept nogil:
+    """Puts a frame on a link that has a slot for it."""
+    cdef Ring* link = &p.link
+    cdef Packet* slot = ring_slot(link, link.tail)
+    if ring_empty(link):
+        ring_bell(w, p, arrival_ps)
+    link.tail += 1
+    slot.time_ps = arrival_ps
+    slot.size_bytes = <u16>size_bytes
+    p.busy_ps = end_ps
+    p.tx_bytes += size_bytes + p.gap_bytes
+    w.frames_started += 1
+    return slot
+
+
+cdef inline Packet* begin_odd_frame(World* w, Port* p, u32 size_bytes, i64 start_ps) noexcept nogil:
+    """`begin_frame` where the link needs more slots, or times are no plain multiples."""
+    cdef u32 wire_bytes = size_bytes + p.gap_bytes
+    cdef i64 end_ps = start_ps + serialisation_ps(w, p, wire_bytes)
+    if ring_full(&p.link) and not ring_grow(&p.link):
+        w.out_of_memory = 1
+        return &w.scratch
+    return occupy(w, p, size_bytes, end_ps, start_ps + seen_after_ps(w, p, wire_bytes) + p.delay_ps)
+
+
 cdef inline Packet* begin_frame(World* w, Port* p, u32 size_bytes, i64 start_ps) noexcept nogil:
     """Occupies the transmitter from `start_ps` and returns the frame's slot on the link.
 
     The caller fills in all but `time_ps` and `size_bytes`, then calls `announce`.
     """
-    cdef Packet* slot = ring_push(&p.link, &w.scratch, &w.out_of_memory)
-    cdef Wake* word = &w.wakes[p.link.tag >> 6]
-    cdef u32 wire_bytes = size_bytes + p.gap_bytes
-    cdef i64 end_ps = start_ps + <i64>(<u64>wire_bytes * p.ps_per_byte)
-    cdef i64 arrival_ps = end_ps + p.delay_ps
+    cdef i64 end_ps
     check(w, start_ps >= p.busy_ps and start_ps >= w.now_ps)
-    if unlikely(p.odd & ODD_TIMING):
-        end_ps = start_ps + serialisation_ps(w, p, wire_bytes)
-        arrival_ps = start_ps + seen_after_ps(w, p, wire_bytes) + p.delay_ps
-    slot.time_ps = arrival_ps
-    slot.size_bytes = <u16>size_bytes
-    p.busy_ps = end_ps
-    p.tx_bytes += wire_bytes
-    w.frames_started += 1
-    word.bits |= <u64>1 << (p.link.tag & 63)
-    word.due_ps = sooner(word.due_ps, arrival_ps)
-    return slot
+    if unlikely(ring_full(&p.link) or p.odd & ODD_TIMING):
+        return begin_odd_frame(w, p, size_bytes, start_ps)
+    end_ps = start_ps + <i64>(<u64>(size_bytes + p.gap_bytes) * p.ps_per_byte)
+    return occupy(w, p, size_bytes, end_ps, end_ps + p.delay_ps)
 
 
 cdef inline void announce(World* w, Port* p, const Packet* frame, i64 start_ps) noexcept nogil:

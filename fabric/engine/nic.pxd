@@ -90,16 +90,26 @@ cdef inline u8 open_classes(const World* w, const Node* n, u32 port, const Port*
     return classes
 
 
-cdef inline i64 nic_next_start(const World* w, const Node* n, u32 port, const Port* p) noexcept nogil:
-    """When a port starts its next frame if nothing happens before; NEVER if it then stays idle."""
-    cdef u8 classes = open_classes(w, n, port, p)
+cdef inline i64 nic_next_start(
+    const World* w, const Node* n, u32 port, const Port* p, i64 from_ps, u8* candidates
+) noexcept nogil:
+    """When a port starts its next frame, not before an instant; NEVER if it stays idle.
+
+    `candidates` become the classes that have something to send then.
+    """
+    cdef u8 classes = open_classes(w, n, port, p), bit
     cdef i64 first_ps = NEVER, eligible_ps
+    candidates[0] = 0
     while classes:
-        eligible_ps = class_eligible(w, port * w.n_classes + trailing_zeros(classes))
+        eligible_ps = later(from_ps, class_eligible(w, port * w.n_classes + trailing_zeros(classes)))
+        bit = classes & (~classes + 1)
+        classes ^= bit
         if eligible_ps < first_ps:
             first_ps = eligible_ps
-        classes &= classes - 1
-    return later(p.busy_ps, first_ps)
+            candidates[0] = bit
+        elif eligible_ps == first_ps:
+            candidates[0] |= bit
+    return first_ps
 
 
 cdef inline void send_control(World* w, Port* p, u32 index, u8 c, i64 start_ps) noexcept nogil:
@@ -137,6 +147,15 @@ cdef inline void count_special(World* w, u32 flow, Sender* s, Packet* frame) noe
         count_sent(s)
 
 
+cdef inline void arm_rto(World* w, Node* n, u32 flow, Sender* s, i64 from_ps) noexcept nogil:
+    """Sets the retransmission timer, if the transport has one."""
+    cdef i64 rto_ps = w.transports[s.transport].rto_ps
+    if rto_ps:
+        s.flags |= SENDER_RTO_ARMED
+        if not timer_push(n, from_ps + rto_ps, TIMER_RTO, flow):
+            w.error = ERROR_MEMORY
+
+
 cdef inline void send_data(World* w, Node* n, Port* p, u32 index, u8 c, i64 start_ps) noexcept nogil:
     """Starts the next frame of the flow that has been eligible longest."""
     cdef Heap* heap = &w.ready[index]
@@ -144,7 +163,6 @@ cdef inline void send_data(World* w, Node* n, Port* p, u32 index, u8 c, i64 star
     cdef Sender* s = &w.senders[flow]
     cdef u32 size_bytes = next_frame_bytes(w, s)
     cdef Packet* frame = begin_frame(w, p, size_bytes, start_ps)
-    cdef i64 rto_ps = w.transports[s.transport].rto_ps
     frame.flow = flow
     frame.sequence = s.next
     frame.destination = s.destination
@@ -166,10 +184,8 @@ cdef inline void send_data(World* w, Node* n, Port* p, u32 index, u8 c, i64 star
     s.next_time_ps = start_ps + pacing_gap(
         w, flow, s, size_bytes + p.gap_bytes, p.busy_ps - start_ps, start_ps
     )
-    if unlikely(not s.flags & SENDER_RTO_ARMED) and rto_ps:
-        s.flags |= SENDER_RTO_ARMED
-        if not timer_push(n, start_ps + rto_ps, TIMER_RTO, flow):
-            w.error = ERROR_MEMORY
+    if unlikely(not s.flags & SENDER_RTO_ARMED):
+        arm_rto(w, n, flow, s, start_ps)
     if likely(s.next < s.frames and window_open(s)):
         heap.slots[0].time_ps = s.next_time_ps
         heap_settle_top(heap)
@@ -181,7 +197,7 @@ cdef inline void send_data(World* w, Node* n, Port* p, u32 index, u8 c, i64 star
 
 cdef inline u8 nic_pick(World* w, const Node* n, u32 port, u8 candidates) noexcept nogil:
     """The class that the scheduler serves next, of those with something to send now."""
-    cdef const Scheduler* scheduler = &w.schedulers[n.scheduler]
+    cdef const Scheduler* scheduler = n.scheduler
     cdef u8 c = scheduler.first[candidates]
     cdef u8 level, rest
     cdef u32 head_bytes[8]
@@ -201,18 +217,10 @@ cdef inline u8 nic_pick(World* w, const Node* n, u32 port, u8 candidates) noexce
     return dwrr_pick(w, port, scheduler, level, candidates, head_bytes)
 
 
-cdef inline void nic_start(World* w, Node* n, u32 port, Port* p, i64 start_ps) noexcept nogil:
-    """Starts what goes next at a free port; some class must have something to send at `start_ps`."""
-    cdef u8 classes = open_classes(w, n, port, p)
-    cdef u8 candidates = 0, c
-    cdef u32 index
-    while classes:
-        c = <u8>trailing_zeros(classes)
-        classes &= classes - 1
-        if class_eligible(w, port * w.n_classes + c) <= start_ps:
-            candidates |= <u8>(1 << c)
-    c = nic_pick(w, n, port, candidates)
-    index = port * w.n_classes + c
+cdef inline void nic_start(World* w, Node* n, u32 port, Port* p, u8 candidates, i64 start_ps) noexcept nogil:
+    """Starts what goes next at a free port, of the classes that have something to send."""
+    cdef u8 c = nic_pick(w, n, port, candidates)
+    cdef u32 index = port * w.n_classes + c
     if ring_empty(&w.queues[index].frames):
         send_data(w, n, p, index, c, start_ps)
     else:
@@ -224,17 +232,19 @@ cdef inline void nic_start(World* w, Node* n, u32 port, Port* p, i64 start_ps) n
 cdef inline void nic_advance(World* w, Node* n, u32 port, Port* p, i64 time_ps) noexcept nogil:
     """Lets a port start everything that it starts at or before an instant."""
     cdef i64 start_ps
+    cdef u8 candidates
     while p.busy_ps <= time_ps and p.backlog:
-        start_ps = nic_next_start(w, n, port, p)
+        start_ps = nic_next_start(w, n, port, p, p.busy_ps, &candidates)
         if start_ps > time_ps:
             return
-        nic_start(w, n, port, p, start_ps)
+        nic_start(w, n, port, p, candidates, start_ps)
 
 
 cdef inline void nic_try(World* w, Node* n, u32 port, Port* p, i64 time_ps) noexcept nogil:
     """An event at `time_ps` may have made a start possible."""
-    if p.busy_ps <= time_ps and nic_next_start(w, n, port, p) <= time_ps:
-        nic_start(w, n, port, p, time_ps)
+    cdef u8 candidates
+    if p.busy_ps <= time_ps and p.backlog and nic_next_start(w, n, port, p, time_ps, &candidates) <= time_ps:
+        nic_start(w, n, port, p, candidates, time_ps)
 
 
 cdef inline bint free_for_control(const World* w, const Node* n, const Port* p, u8 c, i64 time_ps) noexcept nogil:
@@ -242,7 +252,7 @@ cdef inline bint free_for_control(const World* w, const Node* n, const Port* p, 
     return (
         p.busy_ps <= time_ps
         and (n.control_ignores_pause or not p.paused >> c & 1)
-        and not w.schedulers[n.scheduler].shared_classes >> c & 1
+        and not n.scheduler.shared_classes >> c & 1
     )
 
 

@@ -6,6 +6,7 @@
 
 from fabric.engine.choice cimport Paths
 from fabric.engine.heap cimport Due, Heap, heap_pop, heap_push
+from fabric.engine.profile cimport Scheduler
 from fabric.engine.types cimport NEVER, i64, u8, u16, u32, u64
 
 cdef enum NodeKind:
@@ -30,18 +31,19 @@ cdef struct Node:
     u8 kind
     u8 per_ingress_arbiter
     u8 control_ignores_pause
-    u16 scheduler
     u32 salt
+    const Scheduler* scheduler
     u64 tie_key
     i64 pfc_response_ps
     i64 next_timer_ps       # of the first timer, NEVER without one
     Heap timers             # key: kind << 56 | id
     # switches only
     i64 shared_bytes        # size of the shared pool
+    i64 easy_used           # with no more used, half of the pool is free even after one more frame
     i64 shared_used         # exact while any ingress is paused, else an upper bound within a window
     i64 settle_from_ps      # no port of this switch starts a waiting frame before this instant
     u32 n_paused            # (ingress port, class) pairs that this switch has paused
-    u64* backlog            # local egress ports with something to send
+    u64* backlog            # local egress ports that may have something to send
     const u32* route_entry  # by destination edge
     const u16* route_ports
     Paths* paths            # path choice beyond plain ECMP; NULL: none

@@ -4,7 +4,7 @@
 # to the next; there is no pool and there are no indices to chase. `time_ps` is the arrival at the far
 # end while the frame is on a link, and the instant of queueing while it waits.
 
-from fabric.engine.types cimport i64, u8, u16, u32
+from fabric.engine.types cimport i64, u8, u16, u32, u64
 
 cdef enum Kind:
     DATA = 0
@@ -38,6 +38,31 @@ cdef struct Packet:
     u8 traffic_class
     u8 mark_ttl         # lowest bit: congestion experienced (DATA), or its echo (ACK, NACK); above it the TTL
     u8 spare            # SpareBit
+
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #include <string.h>
+    /* Size, kind, class and mark of a frame, from the 8 bytes that begin with its size, as one number:
+       size | kind << 32 | class << 40 | mark << 48. */
+    static inline uint64_t fabric_looks(const void* size_bytes)
+    {
+    #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+        uint64_t bytes;
+        memcpy(&bytes, size_bytes, sizeof bytes);
+        return bytes & 0x0001FFFF0000FFFFu;
+    #else
+    #error "written for little-endian machines"
+    #endif
+    }
+    """
+    u64 packed_looks "fabric_looks" (const void*) noexcept nogil
+
+
+cdef inline u64 looks(const Packet* frame) noexcept nogil:
+    """What the fingerprint takes of a frame beside its flow and sequence."""
+    return packed_looks(&frame.size_bytes)
 
 
 cdef inline u8 marked(const Packet* frame) noexcept nogil:

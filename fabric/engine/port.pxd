@@ -8,6 +8,7 @@
 # Invariant: whenever an event at t has been handled, a port with a frame that it may send has
 # busy_ps > t. So the next start of a lagging port is exactly busy_ps.
 
+from fabric.engine.profile cimport ClassProfile
 from fabric.engine.ring cimport Ring
 from fabric.engine.types cimport i32, i64, u8, u16, u32, u64
 
@@ -22,9 +23,13 @@ cdef enum PortOdd:
     ODD_RECORDED = 2            # `record` is not 0
     ODD_TICKS = 4               # serialisation in the ticks of ns-3; with ODD_TIMING
 
+cdef enum LinkTag:
+    LINK_WAKE_BIT = 0x7FFFFFFF  # the peer's wake bit, counted over all wake words
+    LINK_LOSES = 0x80000000     # frames are lost on the link
+
 cdef struct Port:
     i64 busy_ps             # the transmitter is free from this instant on
-    Ring link               # frames in flight to the peer; tag: the peer's wake bit
+    Ring link               # frames in flight to the peer; tag: LinkTag
     i64 delay_ps            # propagation and the receiver's fixed latency
     i64 tx_bytes            # wire bytes whose transmission has begun
     u32 ps_per_byte         # serialisation when that is a whole number, else 0
@@ -48,9 +53,12 @@ cdef struct ClassQueue:     # one class at one egress port of a switch
 cdef struct Ingress:        # one class at one ingress port of a switch
     i64 bytes               # in the reserve and the shared pool
     u32 headroom_used
-    u16 profile             # row of the class' parameters at this port, inward and outward
     u8 paused               # we have paused the peer
-    u8 spare
+
+cdef struct Gate:           # where frames come in at a port
+    Ring* link              # that of the peer, which ends here
+    Ingress* classes
+    const ClassProfile* profiles    # of its classes, inward and outward
 
 cdef struct PauseStat:      # one class at one port: what PFC did
     i64 since_ps            # the peer paused us at this instant (meaningless otherwise)

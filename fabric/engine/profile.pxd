@@ -1,7 +1,7 @@
 # The parameters of a run, as rows that ports, nodes and flows refer to.
 #
-# `ClassProfile` and `TransportProfile` have the memory layout of the NumPy records PROFILE and TRANSPORT
-# of `fabric.lowered` (aligned). A fabric has few distinct rows:
+# `TransportProfile` has the memory layout of the NumPy record TRANSPORT of `fabric.lowered` (aligned),
+# `ClassProfile` that of PROFILE and what the engine derives from it. A fabric has few distinct rows:
 # they stay in the first-level cache.
 
 from fabric.engine.types cimport i64, u8, u32
@@ -47,6 +47,9 @@ cdef struct ClassProfile:           # of one class at one kind of port
     i64 ecn_kmin_bytes
     i64 ecn_kmax_bytes
     double ecn_pmax
+    i64 easy_bytes                  # while half of the pool is free: an ingress with no more than this,
+    i64 easy_egress_bytes           # and an egress queue with no more than this, are sure to have room for it
+    i64 direct_bytes                # a larger frame never leaves without having been queued; -1: none does
 
 cdef enum:
     SHARED_LEVEL = 0xFF             # several classes share the highest level with a candidate

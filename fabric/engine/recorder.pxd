@@ -6,7 +6,7 @@
 
 from libc.stdlib cimport realloc
 
-from fabric.engine.packet cimport NO_FLOW, Packet, marked
+from fabric.engine.packet cimport NO_FLOW, Packet, looks, marked
 from fabric.engine.port cimport (
     RECORD_CHOSEN_FLOWS,
     RECORD_PACKETS,
@@ -72,15 +72,12 @@ cdef inline Row make_row(i64 time_ps, i64 value, u32 port, u32 flow, u8 traffic_
 
 
 cdef inline u64 frame_identity(const Packet* frame) noexcept nogil:
-    return (<u64>frame.flow << 32) | frame.sequence
+    return (<u64>frame.sequence << 32) | frame.flow
 
 
 cdef inline void fingerprint_arrival(World* w, u32 port, const Packet* frame) noexcept nogil:
-    cdef u64 looks = (
-        (<u64>frame.size_bytes << 16) | (<u64>frame.kind << 8) | (<u64>frame.traffic_class << 1) | marked(frame)
-    )
     cdef u64 place = <u64>frame.time_ps + (<u64>port + 1) * <u64>0x9E3779B97F4A7C15
-    cdef u64 content = frame_identity(frame) * <u64>0xD6E8FEB86659FD93 + looks
+    cdef u64 content = frame_identity(frame) * <u64>0xD6E8FEB86659FD93 + looks(frame)
     w.fingerprint += place * ((content << 1) | 1)
 
 

@@ -62,10 +62,14 @@ cdef inline Packet* ring_slot(const Ring* ring, u32 position) noexcept nogil:
     return &ring.slots[position & (ring.capacity - 1)]
 
 
+cdef inline bint ring_full(const Ring* ring) noexcept nogil:
+    return ring.tail - ring.head == ring.capacity
+
+
 cdef inline Packet* ring_push(Ring* ring, Packet* scratch, u8* out_of_memory) noexcept nogil:
     """The slot for one more frame; the caller fills it."""
     cdef Packet* slot
-    if unlikely(ring.tail - ring.head == ring.capacity):
+    if unlikely(ring_full(ring)):
         if not ring_grow(ring):
             out_of_memory[0] = 1
             return scratch
@@ -88,10 +92,10 @@ cdef inline void ring_pop(Ring* ring) noexcept nogil:
 
 cdef inline void ring_pop_queue(Ring* ring) noexcept nogil:
     """Pops, and starts over at the first slot when that empties the ring: a short queue stays in one line."""
-    ring.head += 1
-    if ring.head == ring.tail:
-        ring.head = 0
-        ring.tail = 0
+    cdef u32 head = ring.head + 1
+    cdef u32 still = 0 - <u32>(head != ring.tail)       # all ones, or 0 where nothing is left: no branch
+    ring.head = head & still
+    ring.tail &= still
 
 
 cdef inline void ring_free(Ring* ring) noexcept nogil:

@@ -19,8 +19,8 @@ from fabric.engine.flow cimport (
     Sender,
 )
 from fabric.engine.frame_log cimport log_free
-from fabric.engine.nic cimport leave_ready, make_ready, nic_advance, nic_try, sendable
-from fabric.engine.node cimport TIMER_FLOW_START, TIMER_RTO, Node, timer_push
+from fabric.engine.nic cimport arm_rto, leave_ready, make_ready, nic_advance, nic_try, sendable
+from fabric.engine.node cimport TIMER_FLOW_START, Node, timer_push
 from fabric.engine.pace cimport line_rate
 from fabric.engine.packet cimport CNP, NACK, Packet, marked
 from fabric.engine.port cimport Port
@@ -182,9 +182,7 @@ cdef inline void on_rto_timer(World* w, Node* n, u32 flow, i64 time_ps) noexcept
         return
     deadline_ps = s.progress_ps + w.transports[s.transport].rto_ps
     if deadline_ps > time_ps:
-        s.flags |= SENDER_RTO_ARMED
-        if not timer_push(n, deadline_ps, TIMER_RTO, flow):
-            w.error = ERROR_MEMORY
+        arm_rto(w, n, flow, s, s.progress_ps)
         return
     s.timeouts += 1
     if s.flags & SENDER_SELECTIVE:

@@ -4,24 +4,24 @@
 # towards where it came from, may be marked, and is queued by class at its egress; a free egress starts
 # it at once. See `buffer`, `pfc`, `ecn`, `queues`, `scheduler` for the parts.
 
-from fabric.engine.arrivals cimport count_arrivals, gather_arrivals, take_arrival
+from fabric.engine.arrivals cimport count_arrivals, gather_arrivals, next_port, take_frame
 from fabric.engine.balance cimport chosen_port
-from fabric.engine.buffer cimport charge, pool_share, profile_of, roomy, threshold
+from fabric.engine.buffer cimport charge, pool_share, profile_of, roomy, surely_roomy, threshold
 from fabric.engine.ecn cimport ecn_mark
-from fabric.engine.egress cimport advance, catch_up, settle, try_start
+from fabric.engine.egress cimport advance, catch_up, holds_frames, may_start, settle, try_start
 from fabric.engine.heap cimport Due
 from fabric.engine.link cimport lost_on_link, transmit
 from fabric.engine.node cimport TIMER_PFC_EFFECT, Node, timer_pop, timer_push
 from fabric.engine.packet cimport PFC, SPARE_STAMPED, Packet
-from fabric.engine.pfc cimport send_pfc, take_pfc
-from fabric.engine.port cimport RECORD_QUEUE, ClassQueue, Ingress, PauseStat, Port
-from fabric.engine.profile cimport ECN_AT_ENQUEUE, ClassProfile, Scheduler
+from fabric.engine.pfc cimport note_backlog, send_pfc, take_pfc
+from fabric.engine.port cimport LINK_LOSES, RECORD_QUEUE, ClassQueue, Gate, Ingress, PauseStat, Port
+from fabric.engine.profile cimport ECN_AT_ENQUEUE, ClassProfile
 from fabric.engine.queues cimport queue_push
 from fabric.engine.recorder cimport fingerprint_arrival, record_drop, record_queue
 from fabric.engine.routing cimport EXPIRED, NO_PORT, route
 from fabric.engine.scheduler cimport top_level
 from fabric.engine.telemetry cimport stamp
-from fabric.engine.types cimport NEVER, i64, later, likely, sooner, u8, u16, u32, u64, unlikely
+from fabric.engine.types cimport i64, later, likely, sooner, u8, u16, u32, u64, unlikely
 from fabric.engine.world cimport ERROR_MEMORY, World
 
 cdef enum Admission:            # a verdict that is not ADMITTED is a drop reason
@@ -35,9 +35,10 @@ cdef enum Admission:            # a verdict that is not ADMITTED is a drop reaso
 
 
 cdef inline u8 admit_lossless(
-    World* w, Node* n, u32 index, const ClassProfile* inward, u32 local, u8 traffic_class, i64 size_bytes, i64 time_ps
+    World* w, Node* n, const ClassProfile* inward, u32 local, u8 traffic_class, i64 size_bytes, i64 time_ps
 ) noexcept nogil:
     """Admission of a lossless frame at a settled switch, and the PAUSE that it may cause."""
+    cdef u32 index = (n.port_base + local) * w.n_classes + traffic_class
     cdef Ingress* ingress = &w.ingress[index]
     cdef PauseStat* stat = &w.pauses[index]
     cdef i64 share = pool_share(inward, ingress.bytes + size_bytes)
@@ -78,14 +79,13 @@ cdef inline u8 admit_lossy(
     return ADMITTED
 
 
-cdef inline void note_direct_start(World* w, const Node* n, u32 port, u8 traffic_class, u32 index) noexcept nogil:
+cdef inline void note_direct_start(World* w, const Node* n, u32 port, u8 traffic_class) noexcept nogil:
     """What the scheduler remembers of a frame that found its port free."""
-    cdef const Scheduler* scheduler = &w.schedulers[n.scheduler]
     cdef u8 level
-    if unlikely(scheduler.shared_classes >> traffic_class & 1):
-        level = top_level(scheduler, <u8>(1 << traffic_class))
+    if unlikely(n.scheduler.shared_classes >> traffic_class & 1):
+        level = top_level(n.scheduler, <u8>(1 << traffic_class))
         w.dwrr_current[port * 8 + level] = traffic_class + 1
-        w.queues[index].deficit = 0
+        w.queues[port * w.n_classes + traffic_class].deficit = 0
 
 
 cdef inline void enqueue(
@@ -97,6 +97,7 @@ cdef inline void enqueue(
     cdef u8 c = frame.traffic_class
     cdef u32 index = port * w.n_classes + c
     cdef ClassQueue* q = &w.queues[index]
+    cdef bint noted = may_start(out)
     cdef Packet* slot = queue_push(w, n, index, in_local)
     if unlikely(w.out_of_memory != 0):
         return
@@ -107,23 +108,25 @@ cdef inline void enqueue(
     if q.bytes > outward.ecn_kmin_bytes and outward.ecn_mode == ECN_AT_ENQUEUE:
         ecn_mark(w, outward, port, slot, q.bytes, time_ps)
     out.backlog |= <u8>(1 << c)
-    try_start(w, n, out_local, out, time_ps)
+    if out.busy_ps <= time_ps:
+        try_start(w, n, out_local, out, time_ps)
+    elif not noted:
+        note_backlog(n, out_local, out)
     q.peak_bytes = later(q.peak_bytes, q.bytes)
     if unlikely(out.record & RECORD_QUEUE != 0):
         record_queue(w, port, c, time_ps)
 
 
-cdef inline void forward(World* w, Node* n, u32 local, Packet* frame, i64 time_ps) noexcept nogil:
+cdef inline void forward(World* w, Node* n, u32 local, const Gate* gate, Packet* frame, i64 time_ps) noexcept nogil:
     """A data or control frame has arrived at a local port."""
     cdef u32 out_local = route(w, n, frame)
     cdef u8 c = frame.traffic_class
-    cdef u32 in_index = (n.port_base + local) * w.n_classes + c
-    cdef Ingress* ingress = &w.ingress[in_index]
-    cdef const ClassProfile* inward = profile_of(w, in_index)
+    cdef Ingress* ingress = gate.classes + c
+    cdef const ClassProfile* inward = gate.profiles + c
     cdef const ClassProfile* outward
-    cdef u32 out_index
+    cdef u32 out_index, out_port
     cdef Port* out
-    cdef i64 egress_bytes = 0, pool_bytes
+    cdef i64 egress_bytes = 0
     cdef u8 verdict
     if unlikely(out_local == NO_PORT):
         if n.paths != NULL:
@@ -131,28 +134,32 @@ cdef inline void forward(World* w, Node* n, u32 local, Packet* frame, i64 time_p
         if out_local >= EXPIRED:
             record_drop(w, n.port_base + local, frame, time_ps, NO_ROUTE if out_local == NO_PORT else TTL_EXPIRED)
             return
-    out = &w.ports[n.port_base + out_local]
-    out_index = (n.port_base + out_local) * w.n_classes + c
-    outward = profile_of(w, out_index)
-    advance(w, n, out_local, out, time_ps)
-    if out.backlog >> c & 1:
-        egress_bytes = w.queues[out_index].bytes
-    if likely(roomy(n, inward, outward, ingress, egress_bytes, frame.size_bytes, &pool_bytes)):
-        if out.busy_ps <= time_ps and not out.paused >> c & 1 and not ingress.paused and (
-            frame.size_bytes <= outward.ecn_kmin_bytes or outward.ecn_mode != ECN_AT_ENQUEUE
-        ) and not n.per_ingress_arbiter:
-            note_direct_start(w, n, n.port_base + out_local, c, out_index)
+    out_port = n.port_base + out_local
+    out = &w.ports[out_port]
+    outward = profile_of(w, out_port, c)
+    if holds_frames(out):
+        advance(w, n, out_local, out, time_ps)
+        if out.backlog >> c & 1:
+            egress_bytes = w.queues[out_port * w.n_classes + c].bytes
+    if likely(surely_roomy(n, inward, outward, ingress, egress_bytes, frame.size_bytes)) or roomy(
+        n, inward, outward, ingress, egress_bytes, frame.size_bytes
+    ):
+        if (
+            out.busy_ps <= time_ps and not out.paused >> c & 1 and not ingress.paused
+            and frame.size_bytes <= outward.direct_bytes
+        ):
+            note_direct_start(w, n, out_port, c)
             if unlikely(frame.spare & SPARE_STAMPED != 0):
-                stamp(w, frame, n.port_base + out_local, time_ps)
+                stamp(w, frame, out_port, time_ps)
             transmit(w, out, frame, time_ps)
             return
-        ingress.bytes += frame.size_bytes
-        n.shared_used += pool_bytes
+        charge(n, inward, ingress, frame.size_bytes)
     else:
         settle(w, n, time_ps)
         if inward.lossless:
-            verdict = admit_lossless(w, n, in_index, inward, local, c, frame.size_bytes, time_ps)
+            verdict = admit_lossless(w, n, inward, local, c, frame.size_bytes, time_ps)
         else:
+            out_index = out_port * w.n_classes + c
             verdict = admit_lossy(n, ingress, inward, outward, w.queues[out_index].bytes, frame.size_bytes)
         if verdict != ADMITTED:
             record_drop(w, n.port_base + local, frame, time_ps, verdict)
@@ -168,19 +175,18 @@ cdef inline void pfc_effect_at_switch(World* w, Node* n, u32 port, u8 traffic_cl
     try_start(w, n, local, p, time_ps)
 
 
-cdef inline void switch_arrival(World* w, Node* n, u32 local, Packet* frame) noexcept nogil:
+cdef inline void switch_arrival(World* w, Node* n, u32 local, const Gate* gate, Packet* frame) noexcept nogil:
     """A frame has arrived at a local port at `frame.time_ps`."""
     cdef i64 time_ps = frame.time_ps
     cdef u32 port = n.port_base + local
-    cdef u32 sender = w.port_peer[port]
     if w.fingerprint_on:
         fingerprint_arrival(w, port, frame)
     if n.n_paused and n.settle_from_ps <= time_ps:
         settle(w, n, time_ps)
-    if unlikely(w.port_lossy[sender] != 0) and lost_on_link(w, sender, frame):
-        record_drop(w, sender, frame, time_ps, LINK_LOSS)
+    if unlikely(gate.link.tag & LINK_LOSES) and lost_on_link(w, w.port_peer[port], frame):
+        record_drop(w, w.port_peer[port], frame, time_ps, LINK_LOSS)
     elif likely(frame.kind != PFC):
-        forward(w, n, local, frame, time_ps)
+        forward(w, n, local, gate, frame, time_ps)
     elif n.pfc_response_ps == 0:
         pfc_effect_at_switch(w, n, port, frame.traffic_class, frame.sequence != 0, time_ps)
     elif not timer_push(
@@ -207,14 +213,15 @@ cdef inline i64 switch_window(World* w, Node* n) noexcept nogil:
     cdef u64 count = gather_arrivals(w, n)
     cdef u64 k, tied_until = 0
     cdef u32 local
+    cdef const Gate* gate
     cdef Packet* frame
     for k in range(count):
-        frame = take_arrival(w, n, k, &tied_until, &local)
+        local = next_port(w, n, k, &tied_until)
+        gate = &w.gates[n.port_base + local]
+        frame = take_frame(gate.link)
         if unlikely(n.next_timer_ps < frame.time_ps):
             switch_timers(w, n, frame.time_ps)
-        switch_arrival(w, n, local, frame)
-        if unlikely(w.out_of_memory != 0):
-            return NEVER
+        switch_arrival(w, n, local, gate, frame)
     count_arrivals(w, count)
     if unlikely(n.next_timer_ps < w.window_end_ps):
         switch_timers(w, n, w.window_end_ps)

@@ -21,12 +21,14 @@ cdef extern from *:
     /* rare enough that the compiler keeps what follows out of the hot path instead of inlining it */
     #define FABRIC_UNLIKELY(x) __builtin_expect_with_probability(!!(x), 0, 0.9999)
     #define FABRIC_CTZ(x) __builtin_ctzll(x)
+    #define FABRIC_BIT_LENGTH(x) (64 - __builtin_clzll((x) | 1))
     #define FABRIC_PREFETCH(x) __builtin_prefetch(x)
     """
     const i64 NEVER "FABRIC_NEVER"
     bint likely "FABRIC_LIKELY" (bint) noexcept nogil
     bint unlikely "FABRIC_UNLIKELY" (bint) noexcept nogil
     u32 trailing_zeros "FABRIC_CTZ" (u64) noexcept nogil
+    u32 bit_length "FABRIC_BIT_LENGTH" (u64) noexcept nogil     # 1 of 0
     void prefetch "FABRIC_PREFETCH" (const void*) noexcept nogil
 
 

@@ -13,7 +13,7 @@ from fabric.engine.flow cimport SENDER_COMPLETE, Sender
 from fabric.engine.nic cimport open_classes
 from fabric.engine.node cimport HOST, TIMER_ACK, TIMER_RTO, Node
 from fabric.engine.port cimport Port
-from fabric.engine.ring cimport ring_slot
+from fabric.engine.ring cimport Ring, ring_empty, ring_front, ring_slot
 from fabric.engine.switch cimport switch_window
 from fabric.engine.types cimport NEVER, i64, prefetch, sooner, u32, u64, unlikely
 from fabric.engine.world cimport (
@@ -30,16 +30,16 @@ from fabric.engine.world cimport (
 )
 
 
-cdef inline const Port* first_link(const World* w, u32 word) noexcept nogil:
-    """The port that sends to the first port of a wake word's node."""
-    return &w.ports[w.port_peer[w.node_port_base[w.wake_node[word]]]]
+cdef inline const Ring* first_link(const World* w, u32 word) noexcept nogil:
+    """The link that ends at the first port of a wake word's node."""
+    return w.gates[w.node_port_base[w.wake_node[word]]].link
 
 
-cdef inline void prefetch_flow(const World* w, const Port* p) noexcept nogil:
+cdef inline void prefetch_flow(const World* w, const Ring* link) noexcept nogil:
     """Asks for both ends of the flow whose frame comes next over a link."""
     cdef u32 flow
-    if p.link.head != p.link.tail:
-        flow = ring_slot(&p.link, p.link.head).flow
+    if not ring_empty(link):
+        flow = ring_front(link).flow
         if flow < w.n_flows:
             prefetch(&w.senders[flow])
             prefetch(&w.senders[flow].cc)
@@ -55,7 +55,7 @@ cdef inline void prefetch_ahead(const World* w, u32 word) noexcept nogil:
     Waves of dependent loads: the node; its port, queues and ready flows; the link that it hears;
     the frames on it; the flows of these.
     """
-    cdef const Port* p
+    cdef const Ring* link
     cdef u32 node, port, first
     if word + 8 >= w.n_wakes:
         return
@@ -70,17 +70,17 @@ cdef inline void prefetch_ahead(const World* w, u32 word) noexcept nogil:
         prefetch(&w.ready[first])
         prefetch(&w.queues[first])
         prefetch(&w.queues[first + w.n_classes - 1])
-    p = first_link(w, word + 4)
-    prefetch(ring_slot(&p.link, p.link.head))
-    prefetch(ring_slot(&p.link, p.link.head + 2))
-    prefetch(ring_slot(&p.link, p.link.head + 4))
-    prefetch(ring_slot(&p.link, p.link.head + 6))
+    link = first_link(w, word + 4)
+    prefetch(ring_slot(link, link.head))
+    prefetch(ring_slot(link, link.head + 2))
+    prefetch(ring_slot(link, link.head + 4))
+    prefetch(ring_slot(link, link.head + 6))
     node = w.wake_node[word + 4]
     if node < w.n_hosts:
         prefetch(w.ready[w.node_port_base[node] * w.n_classes].slots)
-        p = &w.ports[w.node_port_base[node]]
-        prefetch(ring_slot(&p.link, p.link.tail))
-        prefetch(ring_slot(&p.link, p.link.tail + 2))
+        link = &w.ports[w.node_port_base[node]].link
+        prefetch(ring_slot(link, link.tail))
+        prefetch(ring_slot(link, link.tail + 2))
     prefetch_flow(w, first_link(w, word + 2))
 
 

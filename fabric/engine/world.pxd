@@ -9,8 +9,8 @@ from fabric.engine.frame_log cimport FrameLog
 from fabric.engine.heap cimport Heap
 from fabric.engine.node cimport Node, Wake
 from fabric.engine.packet cimport Packet
-from fabric.engine.port cimport ClassQueue, Ingress, IngressQueues, PauseStat, Port
-from fabric.engine.profile cimport ClassProfile, Scheduler, TransportProfile
+from fabric.engine.port cimport ClassQueue, Gate, Ingress, IngressQueues, PauseStat, Port
+from fabric.engine.profile cimport TransportProfile
 from fabric.engine.ring cimport Ring
 from fabric.engine.types cimport i64, u8, u16, u32, u64
 
@@ -86,6 +86,7 @@ cdef struct World:
     Port* ports
     ClassQueue* queues
     Ingress* ingress
+    Gate* gates                         # by port
     PauseStat* pauses
     IngressQueues** ingress_queues      # NULL where no switch uses the per-ingress arbiter
     Ring* mac                           # PFC frames that wait, by port
@@ -96,15 +97,12 @@ cdef struct World:
     Wake* wakes
     u32* wake_node
     # parameters
-    ClassProfile* profiles
-    Scheduler* schedulers
     TransportProfile* transports
     const u32* port_node
     const u32* port_peer
     const i64* port_rate_bps
     const double* port_loss
     const double* port_ber_rate
-    u8* port_lossy                      # loses frames at all
     const u32* host_edge
     u16* host_exit                      # local port at the switch of a host with one port, else NO_EXIT
     const u32* node_port_base
@@ -131,6 +129,7 @@ cdef struct World:
     i64 now_ps                          # every event before this instant has happened
     i64 window_ps
     u32 port_bits                       # of an arrival key
+    u32 port_mask
     i64 window_end_ps                   # of the window being run
     u32 window_cursor                   # its next wake word; NO_WINDOW between windows
     u8 window_used                      # some node was due in it

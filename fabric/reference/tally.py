@@ -80,7 +80,7 @@ class Tally:
 
 def arrival_hash(frame: Frame, *, port: int, time_ps: int) -> int:
     """What one arrival adds to the fingerprint."""
-    fields = frame.size_bytes << 16 | frame.kind << 8 | frame.traffic_class << 1 | frame.mark
+    fields = frame.mark << 48 | frame.traffic_class << 40 | frame.kind << 32 | frame.size_bytes
     content = _identity(frame) + fields
     return _place(port, time_ps) * (2 * content + 1) & MASK64
 
@@ -91,7 +91,7 @@ def drop_hash(frame: Frame, *, port: int, reason: int, time_ps: int) -> int:
 
 
 def _identity(frame: Frame) -> int:
-    return frame.identity * IDENTITY_FACTOR & MASK64
+    return (frame.sequence << 32 | frame.flow) * IDENTITY_FACTOR & MASK64
 
 
 def _place(port: int, time_ps: int) -> int:
