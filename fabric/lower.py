@@ -24,6 +24,7 @@ from fabric.lowering.flows import flow_columns
 from fabric.lowering.paths import path_columns
 from fabric.lowering.ports import node_columns, port_columns
 from fabric.lowering.recording import record_columns
+from fabric.lowering.ticks import ns3_ticks_ps
 from fabric.lowering.transports import pattern_transports
 from fabric.routing import Routes, find_routes
 from fabric.spec.run import Run
@@ -96,6 +97,8 @@ def lower(
         ),
         **record_columns(scenario.record, network=network, flows=flows),
     }
+    if run.timing == "ns3":
+        columns["flow_start_ps"] = ns3_ticks_ps(columns["flow_start_ps"])
     columns |= buffer_columns(
         network, switch=switch, columns=columns, largest_frame_bytes=patterns.largest_frame_bytes
     )

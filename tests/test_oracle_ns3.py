@@ -24,6 +24,9 @@ from fabric.spec.ns3_hpcc import ns3_hpcc, ns3_hpcc_link
 from fabric.topology import from_networkx
 from fabric.workload import FlowTable
 
+FIRST_START_NS = 2_000_000_000
+"""Starts are cut to nanoseconds as decimal seconds, so these are those of the runs."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class Run:
@@ -54,7 +57,8 @@ class Run:
             graph.add_edge(source, destination, rate=rate, delay="1us", gap=0)
         network = from_networkx(graph, link=ns3_hpcc_link("100Gbps"))
         source, destination, size, start_ns = np.array(self.flows).T
-        flows = FlowTable.from_arrays(source, destination, size_bytes=size, start_ps=start_ns * 1000)
+        start_ps = 1000 * (FIRST_START_NS + start_ns)
+        flows = FlowTable.from_arrays(source, destination, size_bytes=size, start_ps=start_ps)
         described = Scenario(
             topology=SingleSwitch(hosts=2),
             traffic=[Incast(senders=1, size="1MB")],

@@ -115,7 +115,11 @@ def import_files(
         specs = hpcc_specs(settings, network=network, classes=classes)
         remarks += specs.remarks
         scenario = scenario.replace(
-            switch=specs.switch, transport=specs.transport, run=specs.run, record=specs.record
+            switch=specs.switch,
+            nic=specs.nic,
+            transport=specs.transport,
+            run=specs.run,
+            record=specs.record,
         )
         if traffic.first_start is not None and specs.run.until is not None:
             scenario = scenario.replace(run=_moved_end(specs.run, flows, traffic.first_start))
