@@ -213,6 +213,8 @@ cdef class Engine:
         w.dep_delay_ps = <const i64*>self._keep("dep_delay_ps", _np.int64)
         w.dep_on = <const u8*>self._keep("dep_on", _np.uint8)
         w.flow_record = <const u8*>self._keep("flow_record", _np.uint8)
+        w.host_address = <const u32*>self._keep("host_address", _np.uint32)
+        w.flow_ports = <const u32*>self._keep("flow_ports", _np.uint32)
         self.arrays["flow_waits"] = _np.array(self.lowered.flow_waits, dtype=_np.uint32, copy=True)
         self.arrays["flow_ready_ps"] = _np.array(self.lowered.flow_start_ps, dtype=_np.int64, copy=True)
         w.flow_waits = <u32*>pointer(self.arrays["flow_waits"])

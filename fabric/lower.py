@@ -80,7 +80,7 @@ def lower(
 
         flows = build_flows(scenario, network)
     run, switch = scenario.run, scenario.switch
-    routes = find_routes(network, weights=scenario.routing.weights)
+    routes = find_routes(network, weights=scenario.routing.weights, order=scenario.routing.next_hop_order)
     patterns = pattern_transports(
         flows,
         transport=scenario.transport,
@@ -138,6 +138,8 @@ class _Tables:
     n_nodes: int
     node_port_base: npt.NDArray[np.uint32]
     node_salt: npt.NDArray[np.uint32]
+    host_address: npt.NDArray[np.uint32]
+    flow_ports: npt.NDArray[np.uint32]
     port_node: npt.NDArray[np.uint32]
     port_peer: npt.NDArray[np.uint32]
     host_edge: npt.NDArray[np.uint32]

@@ -187,3 +187,5 @@ class Lowered:
     pin_base: npt.NDArray[np.uint32]
     pin_key: npt.NDArray[np.uint64]
     pin_port: npt.NDArray[np.uint16]
+    host_address: npt.NDArray[np.uint32]
+    flow_ports: npt.NDArray[np.uint32]

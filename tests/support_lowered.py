@@ -217,6 +217,8 @@ def small_lowered(
         flowlet_gap_ps=10 * US,
         ttl=0,
         pin_base=np.zeros(n_nodes + 1, np.uint32),
+        host_address=np.zeros(0, np.uint32),
+        flow_ports=np.zeros(0, np.uint32),
         pin_key=np.zeros(0, np.uint64),
         pin_port=np.zeros(0, np.uint16),
     )

@@ -102,6 +102,8 @@ def test_every_field_has_the_type_of_the_layout() -> None:
         "pin_base": "u4",
         "pin_key": "u8",
         "pin_port": "u2",
+        "host_address": "u4",
+        "flow_ports": "u4",
     }
     structs = {"schedulers", "profiles", "transports"}
     arrays = {f.name for f in fields(Lowered) if isinstance(getattr(lowered, f.name), np.ndarray)}

@@ -34,6 +34,7 @@ from fabric.spec import (
     Nic,
     NoCongestionControl,
     Record,
+    Routing,
     Run,
     Spec,
     Switch,
@@ -110,6 +111,7 @@ class HpccSpecs:
     switch : Switch
     nic : Nic
     transport : Transport
+    routing : Routing
     run : Run
     record : Record
     remarks : tuple of Remark
@@ -118,6 +120,7 @@ class HpccSpecs:
     switch: Switch
     nic: Nic
     transport: Transport
+    routing: Routing
     run: Run
     record: Record
     remarks: tuple[Remark, ...]
@@ -164,6 +167,7 @@ def hpcc_specs(settings: Settings, *, network: Network, classes: tuple[str, ...]
         switch=switch,
         nic=preset["nic"].replace(control_ignores_pause=settings.flag("ACK_HIGH_PRIO", False)),
         transport=transport,
+        routing=preset["routing"],
         run=_made(settings, Run, {"until": "SIMULATOR_STOP_TIME"}, until=until, timing=preset["run"].timing),
         record=Record(pauses=settings.has("PFC_OUTPUT_FILE")),
         remarks=tuple(remarks),

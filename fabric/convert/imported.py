@@ -118,12 +118,17 @@ def import_files(
             switch=specs.switch,
             nic=specs.nic,
             transport=specs.transport,
+            routing=specs.routing.replace(udp_port=flows.udp_port or specs.routing.udp_port),
             run=specs.run,
             record=specs.record,
         )
         if traffic.first_start is not None and specs.run.until is not None:
             scenario = scenario.replace(run=_moved_end(specs.run, flows, traffic.first_start))
-    elif len(groups) > 1:
+    elif flows.udp_port is not None:
+        reason = 'paths are hashed from it with routing.hash = "murmur3" and routing.udp_port only'
+        what = f"destination port ({flows.udp_port})"
+        remarks.append(Remark(file=files["flows"], line=0, what=what, reason=reason))
+    if settings is None and len(groups) > 1:
         scenario = _with_classes(scenario, classes)
     return Imported(scenario=scenario, network=network, ignored=tuple(remarks))
 

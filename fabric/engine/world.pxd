@@ -172,6 +172,8 @@ cdef struct World:
     u64 key_path
     i64 flowlet_gap_ps
     u8 ttl_bits                         # the TTL of the frames that hosts make, where their `mark_ttl` has it; 0: no limit
+    const u32* host_address             # with `flow_ports` where switches hash them
+    const u32* flow_ports               # source port, and destination port in the upper half
     Paths* paths                        # by node
     u32* no_routes                      # an empty routing table
     Selective* selective                # by flow

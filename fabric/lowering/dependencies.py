@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fabric.errors import SpecError
-from fabric.routing import Routes, RouteTables, closest_ports, trace_path
+from fabric.routing import Routes, RouteTables, closest_ports, hashed_words, trace_path
 from fabric.topology.network import Network
 from fabric.workload.flow_table import FlowTable
 
@@ -73,6 +73,7 @@ def dependency_columns(
         start=flows.destination[predecessor[elsewhere]],
         end=source[elsewhere],
         path_hash=flow_hash[waiting[elsewhere]],
+        flow=waiting[elsewhere],
         path_of=lambda row: flows.flow_path(int(waiting[elsewhere[row]])),
     )
     counts = np.bincount(predecessor, minlength=len(flows))
@@ -94,18 +95,25 @@ def _news_delays(
     start: npt.NDArray[np.uint32],
     end: npt.NDArray[np.uint32],
     path_hash: npt.NDArray[np.uint32],
+    flow: npt.NDArray[np.uint32],
     path_of: Callable[[int], str],
 ) -> npt.NDArray[np.int64]:
     """Sum of link delays from hosts `start` to hosts `end`, by the first port of a shortest path."""
     if len(start) == 0:
         return np.zeros(0, dtype=np.int64)
-    ports, closest = closest_ports(network, routes.distances, source=start, destination=end)
+    candidates, closest = closest_ports(network, routes.distances, source=start, destination=end)
     lost = np.flatnonzero(~closest.any(axis=1))
     if len(lost):
         pair = f"{network.names[start[lost[0]]]} -> {network.names[end[lost[0]]]}"
         allowed = "waits for flows whose destination has a path to the source of the waiting flow"
         raise SpecError(path_of(int(lost[0])), pair, allowed)
-    first_port = ports[np.arange(len(start)), np.argmax(closest, axis=1)]
-    paths = trace_path(tables, first_port=first_port, destination=end, path_hash=path_hash)
+    first_port = candidates[np.arange(len(start)), np.argmax(closest, axis=1)]
+    paths = trace_path(
+        tables,
+        first_port=first_port,
+        destination=end,
+        path_hash=path_hash,
+        words=hashed_words(tables, source=start, destination=end, flow=flow),
+    )
     delay_ps = np.where(paths >= 0, port_delay_ps[np.maximum(paths, 0)], 0)
     return np.asarray(delay_ps.sum(axis=1), dtype=np.int64)

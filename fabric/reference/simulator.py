@@ -31,6 +31,7 @@ from .rng import Purpose, purpose_key
 from .routing import Router
 from .scheduler import Scheduler
 from .sender import Sender
+from .sockets import Sockets
 from .switch import Switch
 from .tables import Flow, read_flows, read_profiles, read_schedulers
 from .tally import Tally
@@ -81,6 +82,7 @@ class Simulator:
         self._senders = [self._make_sender(flow) for flow in flows]
         self._receivers = [Receiver(flow) for flow in flows]
         self._dependencies = Dependencies(lowered, flows=flows, clock=self._clock)
+        self._sockets = Sockets(lowered)
         self._hosts, self._switches = self._make_nodes(lowered)
         self._nodes: list[Node] = [*self._hosts, *self._switches]
         self._dependencies.schedule_first()
@@ -253,6 +255,7 @@ class Simulator:
             salt=int(lowered.node_salt[node]),
             key=purpose_key(lowered.seed, Purpose.PATH_CHOICE),
             flowlet_gap_ps=lowered.flowlet_gap_ps,
+            sockets=self._sockets,
         )
 
     def _make_nodes(self, lowered: Lowered) -> tuple[list[Host], list[Switch]]:

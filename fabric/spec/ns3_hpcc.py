@@ -9,7 +9,10 @@ rate beyond the NIC's; marks are made when a frame leaves; a receiver answers no
 time-out, so losses at the end of a message never end. Times are truncated to nanoseconds. A `config.txt`
 becomes these specs with its own values in them (`fabric.convert`).
 
-Not here: its congestion control in integer arithmetic, its ECMP hash and its scan of queue pairs.
+Next hops are hashed by MurmurHash3, those with higher numbers first (there their order is that of addresses
+in memory; those of the published runs descend).
+
+Not here: its congestion control in integer arithmetic and its scan of queue pairs.
 What happens first within one nanosecond there depends on one global list of events; the readable
 engine can follow it (`fabric.reference.Simulator(lowered, order="insertion")`).
 """
@@ -20,6 +23,7 @@ from typing import Any
 
 from fabric.spec.link import Link
 from fabric.spec.nic import Nic
+from fabric.spec.routing import Routing
 from fabric.spec.run import Run
 from fabric.spec.switch import Ecn, Pfc, Switch, TrafficClass
 from fabric.spec.transport import GoBackN, NoCongestionControl, Transport
@@ -41,7 +45,7 @@ def ns3_hpcc(
     nic_rate: str | Rate = "100Gbps",
     classes: tuple[str, ...] = (CLASS_NAME,),
 ) -> dict[str, Any]:
-    """Switch, NIC, transport and run of a scenario with that simulator's semantics, no congestion control.
+    """Fields of a scenario with that simulator's semantics, without congestion control.
 
     Parameters
     ----------
@@ -55,7 +59,7 @@ def ns3_hpcc(
     Returns
     -------
     dict
-        Fields of a `Scenario`: `switch`, `nic`, `transport`, `run`.
+        `switch`, `nic`, `transport`, `routing`, `run`.
 
     Examples
     --------
@@ -97,5 +101,6 @@ def ns3_hpcc(
             ),
             congestion=NoCongestionControl(),
         ),
+        "routing": Routing(hash="murmur3", udp_port=100, next_hop_order="neighbours_descending"),
         "run": Run(timing="ns3"),
     }
