@@ -9,7 +9,7 @@ import numpy as _np
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.string cimport memcmp, memcpy, memset
 
-from fabric.engine.build cimport allocate, allocate_paths, free_world, place_nodes, prepare_choice
+from fabric.engine.build cimport allocate, allocate_paths, allocate_turns, free_world, place_nodes, prepare_choice
 from fabric.engine.node cimport HOST, Node
 from fabric.engine.packet cimport TTL_SHIFT
 from fabric.engine.port cimport ODD_RECORDED, ODD_TICKS, ODD_TIMING, RECORD_CHOSEN_FLOWS, Port
@@ -128,6 +128,8 @@ cdef class Engine:
         self._fill_paths()
         self._fill_ports()
         self._fill_profiles()
+        if _np.any(lowered.node_takes_turns) and not allocate_turns(self.w):
+            raise MemoryError(f"no memory for {lowered.n_hosts} hosts")
         if not place_nodes(self.w):
             raise MemoryError(f"no memory for {lowered.n_nodes} nodes")
         self._fill_flows()

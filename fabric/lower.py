@@ -93,7 +93,13 @@ def lower(
         **_route_columns(routes),
         **path_columns(scenario.routing, network=network, flows=flows),
         **flow_columns(
-            flows, network=network, routes=routes, patterns=patterns, switch=switch, seed=run.seed
+            flows,
+            network=network,
+            routes=routes,
+            patterns=patterns,
+            switch=switch,
+            seed=run.seed,
+            whole_rates=run.timing == "ns3",
         ),
         **record_columns(scenario.record, network=network, flows=flows),
     }

@@ -80,6 +80,8 @@ TRANSPORT = np.dtype(
         ("reorder_frames", "u4"),
         ("path_mode", "u1"),
         ("selective", "u1"),
+        ("whole_rates", "u1"),
+        ("telemetry_unit", "u4"),
     ],
     align=True,
 )
@@ -181,6 +183,7 @@ class Lowered:
     port_tick_timing: npt.NDArray[np.uint8]
     pfc_frame_bytes: int
     node_control_unpausable: npt.NDArray[np.uint8]
+    node_takes_turns: npt.NDArray[np.uint8]
     node_choice: npt.NDArray[np.uint8]
     flowlet_gap_ps: int
     ttl: int

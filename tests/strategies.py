@@ -61,6 +61,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
             latency=pick(draw, LATENCIES),
             pfc_response=pick(draw, responses),
             control_ignores_pause=draw(st.integers(0, 3)) == 0,
+            queue_pairs=pick(draw, ("earliest", "earliest", "in_turn")),
         ),
         transport=transport,
         traffic=draw(traffic_entries(topology, names, transport)),

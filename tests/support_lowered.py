@@ -86,6 +86,8 @@ TRANSPORT_DEFAULTS: dict[str, Any] = {
     "reorder_frames": 1,
     "path_mode": 0,
     "selective": 0,
+    "whole_rates": 0,
+    "telemetry_unit": 0,
 }
 
 Overrides = Mapping[str, Any]
@@ -213,6 +215,7 @@ def small_lowered(
         port_tick_timing=np.zeros(2 * len(cables), np.uint8),
         pfc_frame_bytes=64,
         node_control_unpausable=np.zeros(n_nodes, np.uint8),
+        node_takes_turns=np.zeros(n_nodes, np.uint8),
         node_choice=np.zeros(n_nodes, np.uint8),
         flowlet_gap_ps=10 * US,
         ttl=0,

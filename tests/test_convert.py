@@ -179,6 +179,7 @@ def test_buffers_of_unlike_ports_are_theirs(tmp_path: Path) -> None:
                 scale_from=None,
                 min_rate="100Mbps",
                 telemetry_header=42,
+                telemetry_unit=1,
             ),
             1090,
             88,

@@ -99,6 +99,7 @@ def test_every_field_has_the_type_of_the_layout() -> None:
         "port_tick_timing": "u1",
         "node_control_unpausable": "u1",
         "node_choice": "u1",
+        "node_takes_turns": "u1",
         "pin_base": "u4",
         "pin_key": "u8",
         "pin_port": "u2",

@@ -82,6 +82,7 @@ HPCC_KEYS = {
     "ai": "RATE_AI",
     "min_rate": "MIN_RATE",
     "base_rtt": "HAS_WIN",
+    "telemetry_unit": "INT_MULTI",
 }
 DCTCP_KEYS = {
     "g": "EWMA_GAIN",
@@ -364,6 +365,7 @@ def _hpcc(settings: Settings, network: Network) -> tuple[Congestion, list[Remark
         scale_from=None,
         min_rate=Rate(settings.rate("MIN_RATE")),
         telemetry_header=Size(HPCC_TELEMETRY_BYTES),
+        telemetry_unit=settings.whole("INT_MULTI", 1, low=1),
     )
     remarks: list[Remark] = []
     if not settings.flag("VAR_WIN", False):

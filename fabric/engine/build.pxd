@@ -8,10 +8,11 @@ from libc.stdlib cimport calloc, free
 from fabric.engine.choice cimport CHOICE_FLOWLET, CHOICE_ROUND_ROBIN, FLOWLET_SLOT_BITS, Flowlet, Paths
 from fabric.engine.heap cimport Heap
 from fabric.engine.node cimport HOST, SWITCH, Node, Wake
-from fabric.engine.port cimport LINK_LOSES, ClassQueue, Gate, Ingress, IngressQueues, PauseStat, Port
+from fabric.engine.port cimport LINK_LOSES, ODD_TURNS, ClassQueue, Gate, Ingress, IngressQueues, PauseStat, Port
 from fabric.engine.queues cimport ingress_queues_free
 from fabric.engine.routing cimport NO_EXIT
 from fabric.engine.ring cimport Ring, ring_free
+from fabric.engine.turn cimport TurnPort, TurnQueue
 from fabric.engine.types cimport NEVER, u8, u16, u32, u64
 from fabric.engine.flow cimport Reassembly, Receiver, Selective, Sender
 from fabric.engine.frame_log cimport FrameLog, log_free
@@ -85,6 +86,19 @@ cdef inline bint allocate_paths(World* w, u32 n_edges, bint some_special_switch,
     return True
 
 
+cdef inline bint allocate_turns(World* w) noexcept nogil:
+    """What host ports need whose flows take turns. False without memory."""
+    cdef u32 port
+    w.turn_ports = <TurnPort*>calloc(w.n_host_ports + 1, sizeof(TurnPort))
+    w.turn_queues = <TurnQueue*>calloc(<u64>w.n_host_ports * w.n_classes + 1, sizeof(TurnQueue))
+    if w.turn_ports == NULL or w.turn_queues == NULL:
+        return False
+    for port in range(w.n_host_ports):
+        w.turn_ports[port].wake_ps = NEVER
+        w.ports[port].odd |= ODD_TURNS
+    return True
+
+
 cdef inline bint prepare_choice(World* w, u32 node, u8 choice, u32 pool_ports) noexcept nogil:
     """Gives a switch what its choice remembers; `pool_ports` bounds the places of its groups."""
     cdef Paths* paths = &w.paths[node]
@@ -115,6 +129,11 @@ cdef inline void free_paths(World* w) noexcept nogil:
     if w.reassembly != NULL:
         for k in range(w.n_flows):
             set_free(&w.reassembly[k].arrived)
+    if w.turn_queues != NULL:
+        for k in range(w.n_host_ports * w.n_classes):
+            free(w.turn_queues[k].flows)
+    free(w.turn_ports)
+    free(w.turn_queues)
     free(w.paths)
     free(w.no_routes)
     free(w.selective)

@@ -8,7 +8,7 @@
 
 from fabric.engine.flow cimport RECEIVER_PLAIN, RECEIVER_SPECIAL, Reassembly, Receiver
 from fabric.engine.link cimport announce, begin_frame
-from fabric.engine.nic cimport free_for_control, nic_advance, nic_try, queue_control
+from fabric.engine.nic cimport free_for_control, queue_control
 from fabric.engine.node cimport TIMER_ACK, Node, timer_push
 from fabric.engine.packet cimport ACK, CNP, NACK, SPARE_STAMPED, Packet, marked
 from fabric.engine.port cimport Port
@@ -16,6 +16,7 @@ from fabric.engine.profile cimport FEEDBACK_CNP, FEEDBACK_ECHO, TransportProfile
 from fabric.engine.rng cimport entropy_hash
 from fabric.engine.sequence_set cimport set_add, set_has, set_take
 from fabric.engine.sender cimport ON_DELIVERED, release_dependents
+from fabric.engine.turns cimport host_advance, host_try
 from fabric.engine.types cimport i64, likely, u8, u32, unlikely
 from fabric.engine.world cimport ERROR_MEMORY, World
 
@@ -59,7 +60,7 @@ cdef inline void answer(
     if at_once:
         announce(w, p, frame, time_ps)
     else:
-        nic_try(w, n, port, p, time_ps)
+        host_try(w, n, port, p, time_ps)
 
 
 cdef inline bint nack_due(const Receiver* r, const TransportProfile* p, u32 sequence, i64 time_ps) noexcept nogil:
@@ -161,7 +162,7 @@ cdef inline void on_ack_timer(World* w, Node* n, u32 flow, i64 time_ps) noexcept
             w.error = ERROR_MEMORY
         return
     x.ack_due_ps = 0
-    nic_advance(w, n, x.ack_port, &w.ports[x.ack_port], time_ps)
+    host_advance(w, n, x.ack_port, &w.ports[x.ack_port], time_ps)
     answer(w, n, x.ack_port, r, flow, ACK, r.expected, r.mark_to_echo, 0, r.path_hash, time_ps)
     r.mark_to_echo = 0
 
@@ -172,7 +173,7 @@ cdef inline void on_special_data(World* w, Node* n, u32 port, Receiver* r, const
     cdef Reassembly* x = &w.reassembly[flow]
     cdef const TransportProfile* p = &w.transports[r.transport]
     cdef u8 kind, logged = 0
-    nic_advance(w, n, port, &w.ports[port], time_ps)
+    host_advance(w, n, port, &w.ports[port], time_ps)
     if p.selective:
         kind = take_selectively(w, r, x, flow, p, frame.sequence, time_ps)
         if kind == NACK:
@@ -207,7 +208,7 @@ cdef inline void on_data(World* w, Node* n, u32 port, const Packet* frame, i64 t
             on_special_data(w, n, port, r, frame, time_ps)
             return
     p = &w.transports[r.transport]
-    nic_advance(w, n, port, &w.ports[port], time_ps)
+    host_advance(w, n, port, &w.ports[port], time_ps)
     if likely(frame.sequence == r.expected):
         kind = take_in_order(w, r, flow, p, time_ps)
         logged = frame.spare & ~SPARE_STAMPED

@@ -19,13 +19,15 @@ from fabric.engine.flow cimport (
     Sender,
 )
 from fabric.engine.frame_log cimport log_free
-from fabric.engine.nic cimport arm_rto, leave_ready, make_ready, nic_advance, nic_try, sendable
+from fabric.engine.nic cimport arm_rto, leave_ready, make_ready, sendable
 from fabric.engine.node cimport TIMER_FLOW_START, Node, timer_push
 from fabric.engine.pace cimport line_rate
 from fabric.engine.packet cimport CNP, NACK, Packet, marked
 from fabric.engine.port cimport Port
+from fabric.engine.profile cimport CONGESTION_HPCC
 from fabric.engine.recorder cimport FLOW_RECORD_RATE, record_rate
 from fabric.engine.selective cimport selective_news, selective_timeout
+from fabric.engine.turns cimport host_advance, host_try, turns_join, wake_earlier
 from fabric.engine.types cimport i64, u8, u16, u32, unlikely
 from fabric.engine.world cimport ERROR_MEMORY, World, check
 
@@ -63,7 +65,7 @@ cdef inline void start_flow(World* w, Node* n, u32 flow, i64 time_ps) noexcept n
     cdef Sender* s = &w.senders[flow]
     cdef u32 port = w.flow_port[flow]
     cdef Port* p = &w.ports[port]
-    nic_advance(w, n, port, p, time_ps)
+    host_advance(w, n, port, p, time_ps)
     s.frames = w.flow_frames[flow]
     s.last_frame_bytes = <u16>w.flow_last_frame_bytes[flow]
     s.destination = w.flow_destination[flow]
@@ -83,13 +85,15 @@ cdef inline void start_flow(World* w, Node* n, u32 flow, i64 time_ps) noexcept n
     w.flow_started_ps[flow] = time_ps
     if s.record & FLOW_RECORD_RATE:
         record_rate(w, flow, time_ps, line_rate(w, s), s.window_frames)
+    if unlikely(w.turn_ports != NULL):
+        turns_join(w, flow, s)
     make_ready(w, flow, s, time_ps)
-    nic_try(w, n, port, p, time_ps)
+    host_try(w, n, port, p, time_ps)
 
 
 cdef inline void complete(World* w, u32 flow, Sender* s, i64 time_ps) noexcept nogil:
     """The last frame has been acknowledged."""
-    if s.flags & SENDER_READY:
+    if s.flags & SENDER_READY and w.turn_ports == NULL:
         leave_ready(w, flow, s)
     if unlikely(s.flags & SENDER_LOGS != 0):
         log_free(&w.logs[flow])
@@ -97,11 +101,13 @@ cdef inline void complete(World* w, u32 flow, Sender* s, i64 time_ps) noexcept n
     w.flow_completed_ps[flow] = time_ps
     w.completed_flows += 1
     release_dependents(w, flow, ON_COMPLETE, time_ps)
+    if unlikely(w.turn_ports != NULL):
+        host_try(w, &w.nodes[w.flow_source[flow]], s.port, &w.ports[s.port], time_ps)
 
 
 cdef inline void settle_ready(World* w, u32 flow, Sender* s, i64 time_ps) noexcept nogil:
     """Whether and when a flow may send can have changed, either way: a window can shrink with its rate."""
-    if unlikely(s.flags & (SENDER_LISTENS | SENDER_SELECTIVE)) and s.flags & SENDER_READY:
+    if unlikely(s.flags & (SENDER_LISTENS | SENDER_SELECTIVE)) and s.flags & SENDER_READY and w.turn_ports == NULL:
         if s.cc_flags & CC_MOVED or not sendable(s):
             leave_ready(w, flow, s)
     s.cc_flags &= ~CC_MOVED
@@ -112,7 +118,7 @@ cdef inline void on_cnp(World* w, Node* n, u32 flow, Sender* s, Port* p, i64 tim
     hear_cnp(w, flow, s, time_ps)
     if unlikely(s.flags & SENDER_LISTENS != 0):
         settle_ready(w, flow, s, time_ps)
-        nic_try(w, n, s.port, p, time_ps)
+        host_try(w, n, s.port, p, time_ps)
 
 
 cdef inline void act_on_news(
@@ -122,14 +128,16 @@ cdef inline void act_on_news(
     check(w, s.acked <= s.next and s.next <= s.high and s.high <= s.frames)
     if unlikely(marked(frame) | (s.flags & SENDER_LISTENS)):
         hear_acknowledgement(w, flow, s, frame, acknowledged, time_ps)
+        if w.turn_ports != NULL and w.transports[s.transport].congestion == CONGESTION_HPCC:
+            wake_earlier(w, s, time_ps)
     settle_ready(w, flow, s, time_ps)
-    nic_try(w, n, s.port, p, time_ps)
+    host_try(w, n, s.port, p, time_ps)
 
 
 cdef inline void on_selective_feedback(World* w, Node* n, u32 flow, Sender* s, Port* p, const Packet* frame, i64 time_ps) noexcept nogil:
     """An ACK, NACK or CNP of a flow with selective repeat."""
     cdef u32 before
-    nic_advance(w, n, s.port, p, time_ps)
+    host_advance(w, n, s.port, p, time_ps)
     if frame.kind == CNP:
         on_cnp(w, n, flow, s, p, time_ps)
         return
@@ -151,7 +159,7 @@ cdef inline void on_feedback(World* w, Node* n, const Packet* frame, i64 time_ps
         if not s.flags & SENDER_COMPLETE:
             on_selective_feedback(w, n, flow, s, p, frame, time_ps)
         return
-    nic_advance(w, n, s.port, p, time_ps)
+    host_advance(w, n, s.port, p, time_ps)
     if frame.kind == CNP:
         on_cnp(w, n, flow, s, p, time_ps)
         return
@@ -176,7 +184,7 @@ cdef inline void on_rto_timer(World* w, Node* n, u32 flow, i64 time_ps) noexcept
     cdef Port* p = &w.ports[s.port]
     cdef i64 deadline_ps
     if not s.flags & SENDER_COMPLETE:
-        nic_advance(w, n, s.port, p, time_ps)
+        host_advance(w, n, s.port, p, time_ps)
     s.flags &= ~SENDER_RTO_ARMED
     if s.flags & SENDER_COMPLETE or s.next == s.acked:
         return
@@ -192,4 +200,4 @@ cdef inline void on_rto_timer(World* w, Node* n, u32 flow, i64 time_ps) noexcept
     if unlikely(s.flags & SENDER_LISTENS != 0):
         congestion_catch_up(w, flow, s, time_ps)
     settle_ready(w, flow, s, time_ps)
-    nic_try(w, n, s.port, p, time_ps)
+    host_try(w, n, s.port, p, time_ps)

@@ -7,7 +7,7 @@
 from fabric.engine.flow cimport CC_ACTIVE, Sender
 from fabric.engine.frame_log cimport FrameMemory
 from fabric.engine.numbers cimport least, most
-from fabric.engine.pace cimport note_rate
+from fabric.engine.pace cimport kept_rate, note_rate
 from fabric.engine.profile cimport TransportProfile
 from fabric.engine.types cimport i64, u32
 from fabric.engine.world cimport World
@@ -19,7 +19,7 @@ cdef inline void timely_rise(Sender* s, const TransportProfile* p, double line_b
 
 
 cdef inline void timely_fall(Sender* s, const TransportProfile* p, double factor) noexcept nogil:
-    s.cc.rate = most(p.min_rate_bps, s.cc.rate * factor)
+    s.cc.rate = most(p.min_rate_bps, kept_rate(p, s.cc.rate * factor))
     s.cc.timely.rises = 0
 
 

@@ -13,8 +13,9 @@ from fabric.engine.audit cimport balanced
 from fabric.engine.flow cimport SENDER_COMPLETE, Sender
 from fabric.engine.nic cimport open_classes
 from fabric.engine.node cimport HOST, TIMER_ACK, TIMER_RTO, Node
-from fabric.engine.port cimport Port
+from fabric.engine.port cimport ODD_TURNS, Port
 from fabric.engine.switch cimport switch_window
+from fabric.engine.turns cimport turns_left
 from fabric.engine.types cimport NEVER, i64, sooner, u32, u64, unlikely
 from fabric.engine.world cimport (
     ERROR_INVARIANT,
@@ -91,6 +92,8 @@ cdef inline bint anything_left(const World* w) noexcept nogil:
         for k in range(n.port_base, n.port_base + n.n_ports):
             p = &w.ports[k]
             if p.mac_pending or open_classes(w, n, k, p):
+                return True
+            if p.odd & ODD_TURNS and turns_left(w, n, k, p):
                 return True
     return False
 

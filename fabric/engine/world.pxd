@@ -12,6 +12,7 @@ from fabric.engine.packet cimport Packet
 from fabric.engine.port cimport ClassQueue, Gate, Ingress, IngressQueues, PauseStat, Port
 from fabric.engine.profile cimport TransportProfile
 from fabric.engine.ring cimport Ring
+from fabric.engine.turn cimport TurnPort, TurnQueue
 from fabric.engine.types cimport i64, u8, u16, u32, u64
 
 cdef enum WorldError:
@@ -176,6 +177,8 @@ cdef struct World:
     const u32* flow_ports               # source port, and destination port in the upper half
     Paths* paths                        # by node
     u32* no_routes                      # an empty routing table
+    TurnPort* turn_ports                # by host port; NULL: flows of no port take turns
+    TurnQueue* turn_queues              # by host port and class
     Selective* selective                # by flow
     Reassembly* reassembly              # by flow
 

@@ -38,6 +38,7 @@ def flow_columns(
     patterns: PatternTransports,
     switch: Switch,
     seed: int,
+    whole_rates: bool,
 ) -> dict[str, Any]:
     """Columns of all flows except their dependencies and recorders, and the transport table.
 
@@ -69,6 +70,7 @@ def flow_columns(
             flow_spec=spec,
             line_rate_bps=network.link_rate_bps[network.port_link[port]],
             switch=switch,
+            whole_rates=whole_rates,
         ),
     }
 

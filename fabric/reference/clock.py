@@ -79,14 +79,15 @@ class Clock:
         """The place of an event among those of its instant, before its fields decide; here: none."""
         return 0
 
-    def _push(self, time_ps: int, node: int, phase: int, major: int, minor: int, frame: Frame | None) -> None:
+    def _push(self, time_ps: int, node: int, phase: int, major: int, minor: int, frame: Frame | None) -> int:
         self._count += 1
         event = Event(time_ps, self._number(), node, phase, major, minor, self._count, frame)
         heapq.heappush(self._heap, event)
+        return self._count
 
-    def schedule_start(self, time_ps: int, node: int, port: int, *, ends_frame: bool) -> None:
-        """Try `port` at the beginning of that instant, at which it may end a frame."""
-        self._push(time_ps, node, Phase.START, port, int(ends_frame), None)
+    def schedule_start(self, time_ps: int, node: int, port: int, *, ends_frame: bool) -> int:
+        """Try `port` at the beginning of that instant, at which it may end a frame; returns its number."""
+        return self._push(time_ps, node, Phase.START, port, int(ends_frame), None)
 
     def schedule_arrival(self, time_ps: int, node: int, local_port: int, frame: Frame) -> None:
         """Let `frame` arrive at a port of `node`."""

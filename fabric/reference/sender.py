@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from .control import Acknowledgement, CongestionControl
 from .frame import DATA, NACK, Frame
-from .port import Port
+from .port import Port, serialization_ps
 from .rng import MASK32, entropy_hash, entropy_number, mix64
 from .selective import SelectiveRepeat
 from .tables import Flow, PathMode, TelemetryKind
@@ -227,7 +227,9 @@ class Sender:
             self.window_frames = transport.window_frames
 
     def _gap_at(self, wire_bytes: int, rate_bps: float) -> int:
-        serialization_ps = self.port.serialization_ps(wire_bytes)
+        line_ps = self.port.serialization_ps(wire_bytes)
         if rate_bps >= float(self.port.rate_bps):
-            return serialization_ps
-        return max(serialization_ps, int(float(wire_bytes) * BITS_TIMES_PS_PER_SECOND / rate_bps))
+            return line_ps
+        if self.flow.transport.whole_rates:
+            return serialization_ps(wire_bytes, rate_bps=int(rate_bps), tick_timing=True)
+        return max(line_ps, int(float(wire_bytes) * BITS_TIMES_PS_PER_SECOND / rate_bps))

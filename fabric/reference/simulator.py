@@ -174,7 +174,9 @@ class Simulator:
             port = self._ports[event.major]
             if event.minor:
                 port.is_sending = False
-            node.try_port(port, event.time_ps)
+                node.try_port(port, event.time_ps)
+            else:
+                node.on_wake(port, event.scheduled, event.time_ps)
         elif event.phase == Phase.ARRIVAL:
             self._on_arrival(event, node)
         else:
@@ -210,7 +212,9 @@ class Simulator:
     def _is_live(self, event: Event) -> bool:
         """Whether an event may still have an effect; overtaken ones are not worth waiting for."""
         if event.phase == Phase.START:
-            return self._ports[event.major].has_startable_frame()
+            port = self._ports[event.major]
+            was_moved = not event.minor and self._nodes[event.node].has_moved_wake(port, event.scheduled)
+            return port.has_startable_frame() and not was_moved
         if event.phase == Phase.TIMER and event.major == TimerKind.RETRANSMISSION:
             sender = self._senders[event.minor]
             return sender.has_outstanding and not sender.is_complete
@@ -269,6 +273,7 @@ class Simulator:
                 self._ports[base[node] : base[node + 1]],
                 n_classes=lowered.n_classes,
                 control_ignores_pause=bool(lowered.node_control_unpausable[node]),
+                takes_turns=bool(lowered.node_takes_turns[node]),
                 senders=self._senders,
                 receivers=self._receivers,
                 dependencies=self._dependencies,

@@ -91,5 +91,5 @@ class Timely(CongestionControl):
         self._rises += 1
 
     def _fall(self, factor: float) -> None:
-        self.rate_bps = max(self._transport.min_rate_bps, self.rate_bps * factor)
+        self.rate_bps = max(self._transport.min_rate_bps, self._transport.kept_rate(self.rate_bps * factor))
         self._rises = 0

@@ -7,6 +7,7 @@ buffers are not limited: a sender holds back by window, rate and PAUSE.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 from fabric.spec.base import Problem, Spec, quantity
 from fabric.spec.switch import LARGEST_LATENCY_PS
@@ -28,11 +29,16 @@ class Nic(Spec, frozen=True, kw_only=True):
     control_ignores_pause : bool
         Whether ACK, NACK and CNP leave the host although the peer has paused their class. Default
         False. Matters where control shares a lossless class with data, as in the HPCC simulator.
+    queue_pairs : {"earliest", "in_turn"}
+        Which flow of a port sends next: the one that may send for longest (default), or the next in turn of
+        those that may. In turn is meant as the HPCC simulator has it, with its single wake-up a
+        port: a flow that is held by its window can keep one waiting that is held by its rate.
     """
 
     latency: Duration = quantity("0ns")
     pfc_response: Duration = quantity("0ns")
     control_ignores_pause: bool = False
+    queue_pairs: Literal["earliest", "in_turn"] = "earliest"
 
     def problems(self) -> Iterator[Problem]:
         for name in ("latency", "pfc_response"):

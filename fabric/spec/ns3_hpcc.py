@@ -12,7 +12,7 @@ becomes these specs with its own values in them (`fabric.convert`).
 Next hops are hashed by MurmurHash3, those with higher numbers first (there their order is that of addresses
 in memory; those of the published runs descend).
 
-Not here: its congestion control in integer arithmetic and its scan of queue pairs.
+Rates are whole bit/s, queue pairs of a port take turns, telemetry of HPCC is compact (`Hpcc.telemetry_unit`).
 What happens first within one nanosecond there depends on one global list of events; the readable
 engine can follow it (`fabric.reference.Simulator(lowered, order="insertion")`).
 """
@@ -85,7 +85,7 @@ def ns3_hpcc(
             ),
             classes=tuple(TrafficClass(name=name, reserved=Size(4096)) for name in classes),
         ),
-        "nic": Nic(control_ignores_pause=True),
+        "nic": Nic(control_ignores_pause=True, queue_pairs="in_turn"),
         "transport": Transport(
             payload=Size(1000),
             header=Size(48),

@@ -39,7 +39,8 @@ class Run(Spec, frozen=True, kw_only=True):
     timing : "exact" or "ns3"
         How long a frame occupies a link: its bits over the rate, rounded up to a picosecond
         (default), or truncated to nanoseconds as ns-3 does, which makes links a few per cent too
-        fast; to compare with runs of it. Starts of flows are then truncated too.
+        fast; to compare with runs of it. Starts of flows and pauses between frames are then truncated
+        too, and rates to whole bit/s.
     """
 
     seed: int = 1
