@@ -10,6 +10,7 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.string cimport memcmp, memcpy, memset
 
 from fabric.engine.build cimport allocate, allocate_paths, allocate_turns, free_world, place_nodes, prepare_choice
+from fabric.engine.elsewhere cimport ON_COMPLETE_ELSEWHERE
 from fabric.engine.node cimport HOST, Node
 from fabric.engine.packet cimport TTL_SHIFT
 from fabric.engine.port cimport ODD_RECORDED, ODD_TICKS, ODD_TIMING, RECORD_CHOSEN_FLOWS, Port
@@ -162,6 +163,7 @@ cdef class Engine:
         w.window_cursor = NO_WINDOW
         w.fingerprint_on = lowered.fingerprint
         w.pfc_frame_bytes = lowered.pfc_frame_bytes
+        w.ties_by_start = lowered.ties_by_start
         w.record = lowered.record
         w.queue_interval_ps = lowered.record_queue_interval_ps
         w.queue_delta = lowered.record_queue_delta
@@ -214,6 +216,7 @@ cdef class Engine:
         w.dep_flow = <const u32*>self._keep("dep_flow", _np.uint32)
         w.dep_delay_ps = <const i64*>self._keep("dep_delay_ps", _np.int64)
         w.dep_on = <const u8*>self._keep("dep_on", _np.uint8)
+        w.waits_elsewhere = bool(_np.any(self.lowered.dep_on == ON_COMPLETE_ELSEWHERE))
         w.flow_record = <const u8*>self._keep("flow_record", _np.uint8)
         w.host_address = <const u32*>self._keep("host_address", _np.uint32)
         w.flow_ports = <const u32*>self._keep("flow_ports", _np.uint32)

@@ -36,6 +36,8 @@ from fabric.workload.flow_table import FlowTable
 
 __all__ = ["lookahead_ps", "lower"]
 
+PS_PER_NS = 1000
+
 
 def lower(
     scenario: Scenario,
@@ -115,6 +117,7 @@ def lower(
         tables=_Tables(**{name: columns[name] for name in _Tables.__dataclass_fields__}),
         port_delay_ps=columns["port_delay_ps"],
         flow_hash=columns["flow_hash"],
+        at_once=run.waits == "instant",
     )
     return Lowered(
         **columns,
@@ -170,10 +173,16 @@ def _run_fields(run: Run, port_delay_ps: npt.NDArray[np.int64]) -> dict[str, Any
     lookahead = Duration(int(port_delay_ps.min()))
     if run.window is not None and run.window > lookahead:
         raise SpecError("run.window", run.window, f"at most the smallest link delay ({lookahead})")
+    if run.ties == "transmission_start" and (port_delay_ps % PS_PER_NS).any():
+        delay = Duration(int(port_delay_ps[np.argmax(port_delay_ps % PS_PER_NS)]))
+        raise SpecError(
+            "run.ties", run.ties, f'"fair", or delays of whole ns, latencies included (not {delay})'
+        )
     return {
         "seed": run.seed,
         "until_ps": OPEN_END_PS if run.until is None else int(run.until),
         "window_ps": int(run.window or 0),
         "fingerprint": int(run.fingerprint),
+        "ties_by_start": int(run.ties == "transmission_start"),
         "port_tick_timing": np.full(len(port_delay_ps), run.timing == "ns3", dtype=np.uint8),
     }

@@ -182,6 +182,7 @@ class Lowered:
     flow_record: npt.NDArray[np.uint8]
     port_tick_timing: npt.NDArray[np.uint8]
     pfc_frame_bytes: int
+    ties_by_start: int
     node_control_unpausable: npt.NDArray[np.uint8]
     node_takes_turns: npt.NDArray[np.uint8]
     node_choice: npt.NDArray[np.uint8]

@@ -220,6 +220,7 @@ def small_lowered(
         flowlet_gap_ps=10 * US,
         ttl=0,
         pin_base=np.zeros(n_nodes + 1, np.uint32),
+        ties_by_start=0,
         host_address=np.zeros(0, np.uint32),
         flow_ports=np.zeros(0, np.uint32),
         pin_key=np.zeros(0, np.uint64),

@@ -169,7 +169,15 @@ def hpcc_specs(settings: Settings, *, network: Network, classes: tuple[str, ...]
         nic=preset["nic"].replace(control_ignores_pause=settings.flag("ACK_HIGH_PRIO", False)),
         transport=transport,
         routing=preset["routing"],
-        run=_made(settings, Run, {"until": "SIMULATOR_STOP_TIME"}, until=until, timing=preset["run"].timing),
+        run=_made(
+            settings,
+            Run,
+            {"until": "SIMULATOR_STOP_TIME"},
+            until=until,
+            timing=preset["run"].timing,
+            ties=preset["run"].ties,
+            waits=preset["run"].waits,
+        ),
         record=Record(pauses=settings.has("PFC_OUTPUT_FILE")),
         remarks=tuple(remarks),
     )

@@ -106,6 +106,7 @@ def import_files(
         file=files["flows"],
         start_unit=start_unit if _is_matrix(files["flows"]) else "ps",
         first_start=_duration(first_start),
+        wait_file=_named(settings, "DEP_FILE") if settings is not None and settings.has("DEP_FILE") else None,
     )
     name = "-".join(Path(files[role]).stem for role in ("topology", "flows"))
     scenario = Scenario(name=name, topology=topology, traffic=(traffic,), switch=Switch(latency=Duration(0)))

@@ -132,6 +132,8 @@ cdef inline void free_paths(World* w) noexcept nogil:
     if w.turn_queues != NULL:
         for k in range(w.n_host_ports * w.n_classes):
             free(w.turn_queues[k].flows)
+    free(w.watched.flows)
+    free(w.due_elsewhere.flows)
     free(w.turn_ports)
     free(w.turn_queues)
     free(w.paths)

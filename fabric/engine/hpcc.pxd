@@ -138,7 +138,8 @@ cdef inline void hpcc_ack(
             note_rate(w, flow, s, before, time_ps)
             s.cc_flags |= CC_MOVED
             s.next_time_ps = s.cc.hpcc.sent_ps + gap_at(
-                p, s.cc.rate, line_bps, s.cc.hpcc.sent_wire_bytes, s.cc.hpcc.sent_serialisation_ps
+                w, p, s.cc.rate, line_bps, s.cc.hpcc.sent_wire_bytes, s.cc.hpcc.sent_serialisation_ps,
+                s.cc.hpcc.sent_ps
             )
     else:
         return

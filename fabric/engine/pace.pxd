@@ -5,7 +5,7 @@
 # evaluated after each send, ACK, NACK, CNP and time-out, and at no other time.
 
 from fabric.engine.flow cimport Sender
-from fabric.engine.link cimport tick_ps
+from fabric.engine.link cimport FREE_PHASE_PS, PS_PER_TICK, tick_ps
 from fabric.engine.profile cimport TransportProfile
 from fabric.engine.recorder cimport FLOW_RECORD_RATE, record_rate
 from fabric.engine.types cimport i64, later, u32, u64, unlikely
@@ -43,14 +43,20 @@ cdef inline double mean_rate(const TransportProfile* p, double one, double other
     return (one + other) / 2.0
 
 
+cdef inline i64 gap_in_ticks(const World* w, double rate, u32 wire_bytes, i64 start_ps) noexcept nogil:
+    cdef i64 gap_ps = tick_ps(8 * <u64>wire_bytes, <u64>rate)
+    return gap_ps + FREE_PHASE_PS - start_ps % PS_PER_TICK if w.ties_by_start else gap_ps
+
+
 cdef inline i64 gap_at(
-    const TransportProfile* p, double rate, double line_bps, u32 wire_bytes, i64 serialisation_ps
+    const World* w, const TransportProfile* p, double rate, double line_bps, u32 wire_bytes, i64 serialisation_ps,
+    i64 start_ps
 ) noexcept nogil:
     """The time from the start of a frame to the start of the flow's next one, at a rate."""
     if rate >= line_bps:
         return serialisation_ps
     if unlikely(p.whole_rates):
-        return tick_ps(8 * <u64>wire_bytes, <u64>rate)
+        return gap_in_ticks(w, rate, wire_bytes, start_ps)
     return later(serialisation_ps, <i64>(<double>wire_bytes * 8e12 / rate))
 
 

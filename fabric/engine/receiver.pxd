@@ -6,6 +6,7 @@
 # the next ACK or NACK. Selective repeat keeps frames beyond the expected one and reports each by a NACK,
 # whose path hash says which it was; delayed ACKs have a timer.
 
+from fabric.engine.elsewhere cimport watch_delivered
 from fabric.engine.flow cimport RECEIVER_PLAIN, RECEIVER_SPECIAL, Reassembly, Receiver
 from fabric.engine.link cimport announce, begin_frame
 from fabric.engine.nic cimport free_for_control, queue_control
@@ -79,6 +80,8 @@ cdef inline u8 deliver(World* w, u32 flow, i64 time_ps) noexcept nogil:
     w.flow_delivered_ps[flow] = time_ps
     w.delivered_flows += 1
     release_dependents(w, flow, ON_DELIVERED, time_ps)
+    if unlikely(w.waits_elsewhere):
+        watch_delivered(w, flow)
     return ACK
 
 

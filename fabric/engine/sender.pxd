@@ -6,6 +6,7 @@
 # and, when it expires early, set again for where the time-out has moved.
 
 from fabric.engine.congestion cimport congestion_catch_up, congestion_start, hear_acknowledgement, hear_cnp
+from fabric.engine.elsewhere cimport ON_COMPLETE_ELSEWHERE, list_append
 from fabric.engine.flow cimport (
     CC_MOVED,
     SENDER_COMPLETE,
@@ -19,6 +20,7 @@ from fabric.engine.flow cimport (
     Sender,
 )
 from fabric.engine.frame_log cimport log_free
+from fabric.engine.link cimport START_PHASE_PS
 from fabric.engine.nic cimport arm_rto, leave_ready, make_ready, sendable
 from fabric.engine.node cimport TIMER_FLOW_START, Node, timer_push
 from fabric.engine.pace cimport line_rate
@@ -28,7 +30,7 @@ from fabric.engine.profile cimport CONGESTION_HPCC
 from fabric.engine.recorder cimport FLOW_RECORD_RATE, record_rate
 from fabric.engine.selective cimport selective_news, selective_timeout
 from fabric.engine.turns cimport host_advance, host_try, turns_join, wake_earlier
-from fabric.engine.types cimport i64, u8, u16, u32, unlikely
+from fabric.engine.types cimport i64, later, u8, u16, u32, unlikely
 from fabric.engine.world cimport ERROR_MEMORY, World, check
 
 cdef enum DependencyOn:
@@ -39,6 +41,7 @@ cdef enum DependencyOn:
 cdef inline void schedule_start(World* w, u32 flow, i64 time_ps) noexcept nogil:
     """Sets the timer that starts a flow, at the node that sends it."""
     cdef Node* n = &w.nodes[w.flow_source[flow]]
+    time_ps += START_PHASE_PS if w.ties_by_start else 0
     if not timer_push(n, time_ps, TIMER_FLOW_START, flow):
         w.error = ERROR_MEMORY
     if time_ps < w.wakes[n.first_wake].due_ps:
@@ -59,6 +62,23 @@ cdef inline void release_dependents(World* w, u32 flow, u8 event, i64 time_ps) n
         w.flow_waits[dependent] -= 1
         if w.flow_waits[dependent] == 0:
             schedule_start(w, dependent, w.flow_ready_ps[dependent])
+
+
+cdef inline void release_elsewhere(World* w, u32 flow, i64 time_ps) noexcept nogil:
+    """A flow has completed: flows of other hosts that wait for that may be due, at once."""
+    cdef u32 k, dependent
+    for k in range(w.dep_base[flow], w.dep_base[flow + 1]):
+        if w.dep_on[k] != ON_COMPLETE_ELSEWHERE:
+            continue
+        dependent = w.dep_flow[k]
+        w.flow_ready_ps[dependent] = later(w.flow_ready_ps[dependent], time_ps)
+        w.flow_waits[dependent] -= 1
+        if w.flow_waits[dependent]:
+            continue
+        if w.flow_ready_ps[dependent] > time_ps or w.ties_by_start:
+            schedule_start(w, dependent, w.flow_ready_ps[dependent])
+        else:
+            list_append(w, &w.due_elsewhere, dependent)
 
 
 cdef inline void start_flow(World* w, Node* n, u32 flow, i64 time_ps) noexcept nogil:
@@ -82,7 +102,7 @@ cdef inline void start_flow(World* w, Node* n, u32 flow, i64 time_ps) noexcept n
         s.flags |= SENDER_SELECTIVE
     if w.transports[s.transport].path_mode:
         s.flags |= SENDER_SPREADS
-    w.flow_started_ps[flow] = time_ps
+    w.flow_started_ps[flow] = time_ps - (START_PHASE_PS if w.ties_by_start else 0)
     if s.record & FLOW_RECORD_RATE:
         record_rate(w, flow, time_ps, line_rate(w, s), s.window_frames)
     if unlikely(w.turn_ports != NULL):
@@ -101,6 +121,8 @@ cdef inline void complete(World* w, u32 flow, Sender* s, i64 time_ps) noexcept n
     w.flow_completed_ps[flow] = time_ps
     w.completed_flows += 1
     release_dependents(w, flow, ON_COMPLETE, time_ps)
+    if unlikely(w.waits_elsewhere):
+        release_elsewhere(w, flow, time_ps)
     if unlikely(w.turn_ports != NULL):
         host_try(w, &w.nodes[w.flow_source[flow]], s.port, &w.ports[s.port], time_ps)
 

@@ -14,6 +14,7 @@ from libc.stdlib cimport realloc
 
 from fabric.engine.flow cimport SENDER_COMPLETE, SENDER_READY, Sender
 from fabric.engine.heap cimport heap_push
+from fabric.engine.link cimport FREE_PHASE_PS
 from fabric.engine.nic cimport clear_if_idle, nic_advance, nic_pick, nic_try, send_control, send_data, sendable
 from fabric.engine.node cimport Node
 from fabric.engine.port cimport ODD_TURNS, Port
@@ -184,7 +185,7 @@ cdef inline void wake_earlier(World* w, const Sender* s, i64 time_ps) noexcept n
     """A pause has been measured anew: a pending wake-up comes at its end if that is earlier."""
     cdef TurnPort* x = &w.turn_ports[s.port]
     if x.wake_ps != NEVER and s.next_time_ps < x.wake_ps:
-        x.wake_ps = later(s.next_time_ps, time_ps)
+        x.wake_ps = later(s.next_time_ps, time_ps + (FREE_PHASE_PS if w.ties_by_start else 0))
 
 
 cdef inline i64 turns_due(const World* w, u32 port, const Port* p) noexcept nogil:

@@ -68,6 +68,11 @@ cdef struct LinkWatch:          # what the throughput recorder remembers of one 
     i64 interval
     i64 bytes
 
+cdef struct FlowList:
+    u32* flows
+    u32 count
+    u32 capacity
+
 cdef struct ArrivalKeys:        # scratch of the arrival sort
     u32* keys
     u32* sorted
@@ -130,6 +135,7 @@ cdef struct World:
     u32* flow_waits                     # predecessors that have not ended
     i64* flow_ready_ps                  # earliest start by those that have
     u16 pfc_frame_bytes
+    u8 ties_by_start                    # within a nanosecond: arrivals by start of transmission, then ports, then flows
     u64 key_ecn
     u64 key_loss
     # the clock
@@ -177,6 +183,10 @@ cdef struct World:
     const u32* flow_ports               # source port, and destination port in the upper half
     Paths* paths                        # by node
     u32* no_routes                      # an empty routing table
+    # flows that wait for flows of other hosts to complete, and start in no time (`elsewhere.pxd`)
+    u8 waits_elsewhere                  # there are some
+    FlowList watched                    # delivered, and not complete, with such flows waiting
+    FlowList due_elsewhere              # such flows that start at the window's last instant
     TurnPort* turn_ports                # by host port; NULL: flows of no port take turns
     TurnQueue* turn_queues              # by host port and class
     Selective* selective                # by flow

@@ -4,7 +4,8 @@ What a host can know at once, it waits for without delay: a flow that it has rec
 that it has sent and seen acknowledged (*complete*). For a predecessor between other hosts the news travels
 from that flow's destination over the network's links, for as long as their delays add up to, along
 the path that a frame with the waiting flow's hash would take: no message is simulated, but no effect
-outruns one. Delays across hosts are therefore never below the lookahead.
+outruns one. Delays across hosts are therefore never below the lookahead. With `run.waits = "instant"` a
+flow ends for all that wait for it when its sender knows, in no time at all.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ __all__ = ["ON_COMPLETE", "ON_DELIVERED", "dependency_columns"]
 
 ON_DELIVERED = 0
 ON_COMPLETE = 1
+ON_COMPLETE_ELSEWHERE = 2
+"""The instant at which another host's flow is complete, without any news travelling."""
 
 
 def dependency_columns(
@@ -34,6 +37,7 @@ def dependency_columns(
     tables: RouteTables,
     port_delay_ps: npt.NDArray[np.int64],
     flow_hash: npt.NDArray[np.uint32],
+    at_once: bool = False,
 ) -> dict[str, Any]:
     """The waits of a flow table as rows by predecessor.
 
@@ -46,6 +50,8 @@ def dependency_columns(
         The same routes with the salts of the run.
     port_delay_ps : numpy.ndarray of int64 [ports]
     flow_hash : numpy.ndarray of uint32 [flows]
+    at_once : bool
+        Whether the ends of all flows are known everywhere when their senders know. Default False.
 
     Returns
     -------
@@ -63,8 +69,12 @@ def dependency_columns(
     source = flows.source[waiting]
     received = flows.destination[predecessor] == source
     sent = flows.source[predecessor] == source
+    if at_once:
+        received, on_end = sent, np.where(sent, ON_COMPLETE, ON_COMPLETE_ELSEWHERE)
+    else:
+        on_end = np.where(~received & sent, ON_COMPLETE, ON_DELIVERED)
     delay_ps = np.zeros(len(waiting), dtype=np.int64)
-    elsewhere = np.flatnonzero(~received & ~sent)
+    elsewhere = np.flatnonzero(~received & ~sent & ~at_once)
     delay_ps[elsewhere] = _news_delays(
         network,
         routes,
@@ -81,7 +91,7 @@ def dependency_columns(
         "dep_base": np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32),
         "dep_flow": waiting,
         "dep_delay_ps": delay_ps,
-        "dep_on": np.where(~received & sent, ON_COMPLETE, ON_DELIVERED).astype(np.uint8),
+        "dep_on": on_end.astype(np.uint8),
         "flow_waits": np.bincount(waiting, minlength=len(flows)).astype(np.uint32),
     }
 

@@ -11,7 +11,7 @@ Timers are lazy: a retransmission timer that was set is left to run, and when it
 from __future__ import annotations
 
 from .clock import TimerKind
-from .dependencies import ON_COMPLETE, ON_DELIVERED, Dependencies
+from .dependencies import ON_COMPLETE, ON_COMPLETE_ELSEWHERE, ON_DELIVERED, Dependencies
 from .environment import Environment
 from .frame import CNP, DATA, Frame
 from .host_queue import HostQueue
@@ -103,7 +103,7 @@ class Host(Node):
     def on_flow_start(self, flow: int, now_ps: int) -> None:
         """The time of a flow has come."""
         sender = self._senders[flow]
-        sender.started_ps = now_ps
+        sender.started_ps = now_ps - self.environment.phases.start_ps
         self.environment.recorder.on_rate(
             float(sender.port.rate_bps),
             flow=flow,
@@ -166,7 +166,8 @@ class Host(Node):
         if sender.is_complete:
             if sender.is_ready:
                 self._queue_of(sender).leave(sender)
-            self._dependencies.on_end(frame.flow, kind=ON_COMPLETE, now_ps=now_ps)
+            for kind in (ON_COMPLETE, ON_COMPLETE_ELSEWHERE):
+                self._dependencies.on_end(frame.flow, kind=kind, now_ps=now_ps)
             if self._takes_turns:
                 self.try_port(sender.port, now_ps)
             return
@@ -212,7 +213,7 @@ class Host(Node):
     def _advance_wake(self, port: Port, end_ps: int, now_ps: int) -> None:
         """A pending wake-up comes earlier if the end of a pause that has just been set lies before it."""
         if port.wake_ps > end_ps:
-            self._set_wake(port, max(now_ps, end_ps))
+            self._set_wake(port, max(now_ps + self.environment.phases.free_ps, end_ps))
 
     def _set_wake(self, port: Port, time_ps: int) -> None:
         port.wake_ps = time_ps

@@ -15,6 +15,7 @@ one flow.
 
 from __future__ import annotations
 
+from .clock import Phases
 from .control import Acknowledgement, CongestionControl
 from .frame import DATA, NACK, Frame
 from .port import Port, serialization_ps
@@ -40,12 +41,15 @@ class Sender:
         The port that it sends from.
     control : CongestionControl
         Gives its rate.
+    phases : Phases
+        Of the instants of a nanosecond.
     """
 
     __slots__ = (
         "_highest",
         "_last_ps",
         "_last_wire_bytes",
+        "_phases",
         "_selective",
         "acked",
         "completed_ps",
@@ -65,7 +69,8 @@ class Sender:
         "window_frames",
     )
 
-    def __init__(self, flow: Flow, port: Port, control: CongestionControl) -> None:
+    def __init__(self, flow: Flow, port: Port, control: CongestionControl, phases: Phases) -> None:
+        self._phases = phases
         self.flow = flow
         self.port = port
         self.control = control
@@ -122,7 +127,7 @@ class Sender:
         size_bytes = self.next_frame_bytes()
         self._last_ps, self._last_wire_bytes = now_ps, size_bytes + self.port.gap_bytes
         rate_bps = self.control.on_send(now_ps, wire_bytes=self._last_wire_bytes)
-        self.next_time_ps = now_ps + self._gap_at(self._last_wire_bytes, rate_bps)
+        self._pause_at(rate_bps)
         if not self.has_outstanding:
             self.progress_ps = now_ps
         self.sent += 1
@@ -177,8 +182,7 @@ class Sender:
         )
         self._follow_rate(now_ps)
         if self.control.moves_pauses and self.control.rate_at(now_ps) != before_bps:
-            gap_ps = self._gap_at(self._last_wire_bytes, self.control.rate_at(now_ps))
-            self.next_time_ps = self._last_ps + gap_ps
+            self._pause_at(self.control.rate_at(now_ps))
             self.has_moved = True
 
     def on_notification(self, now_ps: int) -> None:
@@ -225,6 +229,11 @@ class Sender:
             self.window_frames = transport.window_at(rate_bps, line_bps=float(self.port.rate_bps))
         else:
             self.window_frames = transport.window_frames
+
+    def _pause_at(self, rate_bps: float) -> None:
+        """Let the next frame wait for as long as the last one takes at a rate."""
+        gap_ps = self._gap_at(self._last_wire_bytes, rate_bps)
+        self.next_time_ps = self._phases.tick(self._last_ps) + gap_ps + self._phases.free_ps
 
     def _gap_at(self, wire_bytes: int, rate_bps: float) -> int:
         line_ps = self.port.serialization_ps(wire_bytes)

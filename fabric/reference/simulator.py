@@ -13,7 +13,7 @@ import numpy.typing as npt
 from fabric.lowered import DropReason, Lowered
 
 from .balance import Balancer
-from .clock import Clock, Event, InsertionClock, Phase, TimerKind
+from .clock import Clock, Event, InsertionClock, Phase, Phases, TimerKind
 from .columns import flow_columns, node_columns, port_columns, scalar_counters
 from .congestion import make_congestion_control
 from .control import CongestionControl
@@ -74,14 +74,17 @@ class Simulator:
         self._until_ps = lowered.until_ps
         self._now_ps = 0
         flows = read_flows(lowered)
-        self._clock = _CLOCKS[order](lowered.node_tie_key.tolist())
+        self._phases = Phases(bool(lowered.ties_by_start) and order == "own")
+        self._clock = _CLOCKS[order](lowered.node_tie_key.tolist(), by_start=self._phases.are_used)
         self._tally = Tally(lowered.n_ports, lowered.n_classes, fingerprint=bool(lowered.fingerprint))
         self._recorder = Recorder(lowered)
         self._ports = make_ports(lowered, _make_schedulers(lowered))
         self._environment = self._make_environment(lowered)
         self._senders = [self._make_sender(flow) for flow in flows]
         self._receivers = [Receiver(flow) for flow in flows]
-        self._dependencies = Dependencies(lowered, flows=flows, clock=self._clock)
+        self._dependencies = Dependencies(
+            lowered, flows=flows, clock=self._clock, start_phase_ps=self._phases.start_ps
+        )
         self._sockets = Sockets(lowered)
         self._hosts, self._switches = self._make_nodes(lowered)
         self._nodes: list[Node] = [*self._hosts, *self._switches]
@@ -229,6 +232,7 @@ class Simulator:
             tally=self._tally,
             recorder=self._recorder,
             loss_key=purpose_key(lowered.seed, Purpose.LINK_LOSS),
+            phases=self._phases,
         )
         return Environment(
             ttl=lowered.ttl,
@@ -238,11 +242,12 @@ class Simulator:
             recorder=self._recorder,
             ecn_key=purpose_key(lowered.seed, Purpose.ECN),
             pfc_frame_bytes=lowered.pfc_frame_bytes,
+            phases=self._phases,
         )
 
     def _make_sender(self, flow: Flow) -> Sender:
         port = self._ports[flow.port]
-        return Sender(flow, port, self._make_control(flow, port))
+        return Sender(flow, port, self._make_control(flow, port), self._phases)
 
     def _make_control(self, flow: Flow, port: Port) -> CongestionControl:
         line_bps = float(port.rate_bps)

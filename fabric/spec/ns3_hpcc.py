@@ -102,5 +102,5 @@ def ns3_hpcc(
             congestion=NoCongestionControl(),
         ),
         "routing": Routing(hash="murmur3", udp_port=100, next_hop_order="neighbours_descending"),
-        "run": Run(timing="ns3"),
+        "run": Run(timing="ns3", ties="transmission_start", waits="instant"),
     }
