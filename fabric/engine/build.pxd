@@ -13,6 +13,7 @@ from fabric.engine.queues cimport ingress_queues_free
 from fabric.engine.routing cimport NO_EXIT
 from fabric.engine.ring cimport Ring, ring_free
 from fabric.engine.turn cimport TurnPort, TurnQueue
+from fabric.engine.turns cimport NEVER_IDLE
 from fabric.engine.types cimport NEVER, u8, u16, u32, u64
 from fabric.engine.flow cimport Reassembly, Receiver, Selective, Sender
 from fabric.engine.frame_log cimport FrameLog, log_free
@@ -96,6 +97,7 @@ cdef inline bint allocate_turns(World* w) noexcept nogil:
     for port in range(w.n_host_ports):
         w.turn_ports[port].wake_ps = NEVER
         w.ports[port].odd |= ODD_TURNS
+        w.ports[port].backlog = NEVER_IDLE
     return True
 
 

@@ -21,7 +21,7 @@ from fabric.engine.receiver cimport on_ack_timer, on_data
 from fabric.engine.recorder cimport fingerprint_arrival, record_drop
 from fabric.engine.ring cimport Ring
 from fabric.engine.sender cimport on_feedback, on_rto_timer, start_flow
-from fabric.engine.turns cimport host_advance, host_try, turns_due
+from fabric.engine.turns cimport host_advance, host_try, turns_advance, turns_due
 from fabric.engine.types cimport NEVER, i64, likely, sooner, u8, u32, u64, unlikely
 from fabric.engine.world cimport ERROR_MEMORY, World
 
@@ -99,7 +99,7 @@ cdef inline i64 host_window(World* w, Node* n) noexcept nogil:
     for port in range(n.port_base, n.port_base + n.n_ports):
         p = &w.ports[port]
         if unlikely(p.odd & ODD_TURNS):
-            host_advance(w, n, port, p, w.window_end_ps - 1)
+            turns_advance(w, n, port, p, w.window_end_ps - 1)
             due_ps = sooner(due_ps, turns_due(w, port, p))
         elif p.backlog:
             host_advance(w, n, port, p, w.window_end_ps - 1)

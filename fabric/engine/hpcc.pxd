@@ -59,7 +59,9 @@ cdef inline double compact_use(
     cdef i64 sent_unit = SENT_BYTES * <i64>p.telemetry_unit, queued_unit = QUEUED_BYTES * <i64>p.telemetry_unit
     cdef i64 elapsed_ns = (now.time_ps // PS_PER_NS - then.time_ps // PS_PER_NS) & TIME_MASK
     cdef i64 sent = (now.tx_bytes // sent_unit - then.tx_bytes // sent_unit) & SENT_MASK
-    cdef i64 queued = sooner(now.queue_bytes // queued_unit & QUEUED_MASK, then.queue_bytes // queued_unit & QUEUED_MASK)
+    cdef i64 queued = sooner(
+        now.queue_bytes // queued_unit & QUEUED_MASK, then.queue_bytes // queued_unit & QUEUED_MASK
+    )
     elapsed_ps[0] = elapsed_ns * PS_PER_NS
     if elapsed_ns == 0:
         return -1.0

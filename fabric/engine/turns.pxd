@@ -20,11 +20,12 @@ from fabric.engine.node cimport Node
 from fabric.engine.port cimport ODD_TURNS, Port
 from fabric.engine.ring cimport ring_empty
 from fabric.engine.turn cimport TurnPort, TurnQueue
-from fabric.engine.types cimport NEVER, i64, later, sooner, u8, u32, u64, unlikely
+from fabric.engine.types cimport NEVER, i64, later, likely, sooner, u8, u32, u64, unlikely
 from fabric.engine.world cimport ERROR_MEMORY, World
 
 cdef enum:
     NO_TURN = 0xFFFFFFFF
+    NEVER_IDLE = 1              # in the backlog of such a port, so that it is always made up for
 
 
 cdef inline void turns_join(World* w, u32 flow, Sender* s) noexcept nogil:
@@ -137,6 +138,7 @@ cdef inline void turns_try(World* w, Node* n, u32 port, Port* p, i64 time_ps) no
         index = port * w.n_classes + c
         w.ready[index].count = 0
         clear_if_idle(w, p, index, c)
+    p.backlog |= NEVER_IDLE
 
 
 cdef inline i64 frame_end_ps(const World* w, u32 port, const Port* p) noexcept nogil:
@@ -166,19 +168,20 @@ cdef inline void turns_advance(World* w, Node* n, u32 port, Port* p, i64 time_ps
 
 cdef inline void host_advance(World* w, Node* n, u32 port, Port* p, i64 time_ps) noexcept nogil:
     """Lets a host port start everything that it starts at or before an instant."""
-    if unlikely(p.odd & ODD_TURNS):
-        turns_advance(w, n, port, p, time_ps)
-    else:
-        nic_advance(w, n, port, p, time_ps)
+    if p.busy_ps <= time_ps and p.backlog:
+        if unlikely(p.odd & ODD_TURNS):
+            turns_advance(w, n, port, p, time_ps)
+        else:
+            nic_advance(w, n, port, p, time_ps)
 
 
 cdef inline void host_try(World* w, Node* n, u32 port, Port* p, i64 time_ps) noexcept nogil:
     """An event at `time_ps` may have made a start possible."""
-    if unlikely(p.odd & ODD_TURNS):
-        if frame_end_ps(w, port, p) == NEVER:
+    if p.busy_ps <= time_ps and p.backlog:
+        if likely(not p.odd & ODD_TURNS):
+            nic_try(w, n, port, p, time_ps)
+        elif frame_end_ps(w, port, p) == NEVER:
             turns_try(w, n, port, p, time_ps)
-    else:
-        nic_try(w, n, port, p, time_ps)
 
 
 cdef inline void wake_earlier(World* w, const Sender* s, i64 time_ps) noexcept nogil:
@@ -196,9 +199,13 @@ cdef inline i64 turns_due(const World* w, u32 port, const Port* p) noexcept nogi
 cdef inline bint turns_left(const World* w, const Node* n, u32 port, const Port* p) noexcept nogil:
     """Whether a port will be tried that has something to send which PFC does not hold."""
     cdef u32 c
+    cdef bint open_
     if turns_due(w, port, p) == NEVER:
         return False
     for c in range(w.n_classes):
-        if not p.paused >> c & 1 and startable(w, &w.turn_queues[port * w.n_classes + c]):
+        open_ = not p.paused >> c & 1
+        if not ring_empty(&w.queues[port * w.n_classes + c].frames) and (n.control_ignores_pause or open_):
+            return True
+        if open_ and startable(w, &w.turn_queues[port * w.n_classes + c]):
             return True
     return False

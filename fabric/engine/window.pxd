@@ -93,9 +93,10 @@ cdef inline bint anything_left(const World* w) noexcept nogil:
                 return True
         for k in range(n.port_base, n.port_base + n.n_ports):
             p = &w.ports[k]
-            if p.mac_pending or open_classes(w, n, k, p):
-                return True
-            if p.odd & ODD_TURNS and turns_left(w, n, k, p):
+            if p.odd & ODD_TURNS:
+                if turns_left(w, n, k, p):
+                    return True
+            elif p.mac_pending or open_classes(w, n, k, p):
                 return True
     return False
 
