@@ -87,6 +87,9 @@ if TYPE_CHECKING:
         Uniform,
         host_count,
     )
+    from fabric.sweep import (
+        run_sweep,
+    )
     from fabric.units import (
         Duration,
         Rate,
@@ -159,6 +162,7 @@ __all__ = [
     "load_scenario",
     "plot",
     "run",
+    "run_sweep",
     "spec",
     "topology",
     "units",
@@ -181,6 +185,7 @@ _NAMES = {
     "json_schema": "fabric.scenario",
     "load_scenario": "fabric.scenario",
     "run": "fabric.simulate",
+    "run_sweep": "fabric.sweep",
 }
 """Where each public name is; the specs, which `fabric.spec` lists itself, are added to it."""
 

@@ -2,7 +2,8 @@
 
 ::
 
-    fabric run FILE... [--set path=value]... [--seed N] [--out DIR] [--until 5ms] [--engine NAME]
+    fabric run FILE... [--set path=value]... [--sweep path=value,value]... [--seed N] [--out DIR]
+                       [--until 5ms] [--engine NAME]
     fabric plot DIR [--kind queues] [--ports PATTERN] [--out FILE]
     fabric topo FILE [--out FILE]
     fabric convert SOURCE... --out FILE
@@ -117,6 +118,13 @@ def _add_run(commands: Any) -> None:
         help="scenario file (TOML), or topology, flows and configuration of another simulator",
     )
     _add_overrides(parser)
+    parser.add_argument(
+        "--sweep",
+        metavar="PATH=VALUE,VALUE",
+        action="append",
+        default=[],
+        help="run once for each value (or element of a TOML list) and compare; repeated: every combination",
+    )
     _add_foreign_options(parser)
     parser.add_argument("--seed", type=int, metavar="N", help="seed of the run, instead of run.seed")
     parser.add_argument("--out", metavar="DIR", help="directory of the result (default: results/NAME)")
@@ -203,6 +211,9 @@ def _run(options: argparse.Namespace) -> int:
         options.sources, overrides, start_unit=options.start_unit, first_start=options.first_start
     )
     target = _out(options) or Path("results", _name_of(scenario, options.sources[0]))
+    scenario = _swept(scenario, options.sweep)
+    if scenario.sweep:
+        return _run_sweep(scenario, target, options)
     check_target(target)
     simulation = Simulation(scenario, engine=options.engine)
     with InterruptRequest(patient=True) as interrupt:
@@ -226,6 +237,39 @@ def _run(options: argparse.Namespace) -> int:
     if not options.quiet:
         print("", *(f"  {line}" for line in notes), sep="\n")
     return INTERRUPTED if interrupted else DONE
+
+
+def _swept(scenario: Scenario, axes: Sequence[str]) -> Scenario:
+    """Return the scenario with the axes of `--sweep` added to those that it has."""
+    from fabric.scenario import override_value
+
+    sweep = dict(scenario.sweep)
+    for axis in axes:
+        path, equals, text = axis.partition("=")
+        if not equals or not text.strip():
+            raise SpecError("--sweep", axis, 'a path and values, such as "switch.ecn.kmin=200KB,400KB"')
+        values = override_value(text.strip())
+        listed = isinstance(values, list | dict)
+        sweep[path.strip()] = values if listed else [override_value(each.strip()) for each in text.split(",")]
+    return scenario.replace(sweep=sweep) if axes else scenario
+
+
+def _run_sweep(scenario: Scenario, target: Path, options: argparse.Namespace) -> int:
+    from fabric.plot import comparison, to_image
+    from fabric.sweep import check_sweep_target, run_sweep, save_sweep, sweep_runs
+
+    check_sweep_target(target, sweep_runs(scenario))
+    sweep = run_sweep(scenario, engine=options.engine, progress=False if options.quiet else None)
+    pictures = {}
+    if not options.no_plot:
+        pictures["sweep.png"] = to_image(comparison(sweep.table, axes=sweep.axes)[0])
+    save_sweep(sweep, target, pictures=pictures)
+    if not options.quiet:
+        head = ": ".join(part for part in (scenario.name, scenario.question) if part)
+        print(*([head] if head else []), sweep, "", sep="\n")
+        print(f"  results     {target}")
+        print(*(f"  picture     {target / name}\n" for name in pictures), sep="", end="")
+    return INTERRUPTED if sweep.results[-1].status == "INTERRUPTED" else DONE
 
 
 def _add_picture(result: Result, target: Path) -> list[str]:

@@ -154,6 +154,9 @@ class Simulation:
         flows: FlowTable | None = None,
     ) -> None:
         self.scenario = _overridden(_loaded(scenario), until=until, seed=seed)
+        if self.scenario.sweep:
+            swept = ", ".join(self.scenario.sweep)
+            raise SpecError("sweep", swept, "none, for a single run (fabric.run_sweep makes all of its runs)")
         self._given = network is not None, flows is not None
         self._built = _build(self.scenario, network=network, flows=flows)
         self._engine_name: EngineName = engine

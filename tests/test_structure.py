@@ -46,6 +46,7 @@ LAYERS: dict[str, set[str]] = {
         *("_core", "errors", "given", "interrupt", "lower", "outcome", "progress", "reference", "result"),
         *("scenario", "spec", "topology", "units", "workload"),
     },
+    "sweep": {"errors", "io", "result", "scenario", "simulate", "spec"},
     "plot": {"analysis", "errors", "result", "topology"},
     "convert": {
         *("errors", "formats", "io", "result", "scenario"),
@@ -53,7 +54,7 @@ LAYERS: dict[str, set[str]] = {
     },
     "cli": {
         *("convert", "errors", "formats", "interrupt", "io", "plot", "result", "scenario", "simulate"),
-        *("spec", "topology", "units", "version"),
+        *("spec", "sweep", "topology", "units", "version"),
     },
     "__main__": {"cli"},
 }
