@@ -7,14 +7,15 @@
     fabric plot DIR [--kind queues] [--ports PATTERN] [--out FILE]
     fabric topo FILE [--out FILE]
     fabric convert SOURCE... --out FILE
+    fabric validate DIR [--only PATTERN] [--seeds N] [--markdown FILE]
     fabric schema
 
 FILE is a scenario, or the files of another simulator (`docs/formats.md`): a topology, flows, and possibly a
 configuration.
 
-Exit codes: 0 done; 2 something was described wrongly, or a file cannot be read or written, said in one
-line on standard error; 130 interrupted, after saving what was recorded. Output is written whole or
-not at all, and a result is saved before its picture is drawn.
+Exit codes: 0 done; 1 a validation found something outside its grade; 2 something was described wrongly, or a
+file cannot be read or written, said in one line on standard error; 130 interrupted, after saving what was
+recorded. Output is written whole or not at all, and a result is saved before its picture is drawn.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-DONE, REFUSED, INTERRUPTED = 0, 2, 130
+DONE, MISSED, REFUSED, INTERRUPTED = 0, 1, 2, 130
 
 FEW_SIZES = 6
 """Different sizes of flows up to which completion times say more than slowdown by size."""
@@ -104,6 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_plot(commands)
     _add_topo(commands)
     _add_convert(commands)
+    _add_validate(commands)
     schema = commands.add_parser("schema", help="print the JSON Schema of scenario files")
     schema.set_defaults(command=_schema)
     return parser
@@ -194,6 +196,19 @@ def _add_topo(commands: Any) -> None:
         "--out", metavar="FILE", help="image file, .png, .pdf or .svg (default: results/NAME-topology.png)"
     )
     parser.set_defaults(command=_topo)
+
+
+def _add_validate(commands: Any) -> None:
+    parser = commands.add_parser("validate", help="repeat runs of the HPCC simulator and compare")
+    parser.add_argument("directory", metavar="DIR", help="reference runs: index.csv and a folder a run")
+    parser.add_argument("--only", metavar="PATTERN", default="*", help='names of runs, such as "S2_*"')
+    parser.add_argument("--seeds", type=int, metavar="N", default=20, help="of drawn marks (default: 20)")
+    parser.add_argument(
+        "--native-only", action="store_true", help="leave out the readable engine, which is slow"
+    )
+    parser.add_argument("--markdown", metavar="FILE", help="write the table there too, as Markdown")
+    parser.add_argument("--quiet", action="store_true", help="print only what is outside its grade")
+    parser.set_defaults(command=_validate)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -427,6 +442,28 @@ def _convert(options: argparse.Namespace) -> int:
     for remark in left_out:
         print(f"  left out  {remark}")
     return DONE
+
+
+def _validate(options: argparse.Namespace) -> int:
+    from fabric.io.files import write_whole
+    from fabric.validation import validate
+
+    def watch(name: str) -> None:
+        if sys.stderr.isatty() and not options.quiet:
+            print(f"\r\x1b[K{name}", end="", file=sys.stderr, flush=True)
+
+    report = validate(
+        options.directory,
+        only=options.only,
+        seeds=options.seeds,
+        readable=not options.native_only,
+        watch=watch,
+    )
+    watch("\r")
+    if options.markdown is not None:
+        write_whole(Path(options.markdown), report.markdown().encode())
+    print(report.text(missed_only=options.quiet))
+    return MISSED if report.missed else DONE
 
 
 def _schema(options: argparse.Namespace) -> int:

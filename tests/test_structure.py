@@ -52,9 +52,13 @@ LAYERS: dict[str, set[str]] = {
         *("errors", "formats", "io", "result", "scenario"),
         *("spec", "topology", "units", "workload"),
     },
+    "validation": {
+        *("_core", "convert", "errors", "formats", "lower", "lowered", "reference", "result"),
+        *("spec", "topology"),
+    },
     "cli": {
         *("convert", "errors", "formats", "interrupt", "io", "plot", "result", "scenario", "simulate"),
-        *("spec", "sweep", "topology", "units", "version"),
+        *("spec", "sweep", "topology", "units", "validation", "version"),
     },
     "__main__": {"cli"},
 }

@@ -5,8 +5,8 @@
 files: `link_transmissions`, `max_queue_bytes`, `max_shared_bytes`, `drops`. How close a repetition must be:
 `tol_reference_order` ("exact" in the peer's order of events, or "stat": marks are drawn, so only statistics
 over seeds agree), `exact_under_local_rule` ("yes": exact too where ties go by the start of transmissions),
-and `tol_own_order_mean`, `_max`, `_pauses`, `_queue`, `_makespan`, `_victim` for any other fair order. Columns
-that are not there compare nothing, except that a run without `tol_reference_order` must be exact.
+and `tol_own_order_mean`, `_max`, `_pauses`, `_queue`, `_makespan`, `_victim` for any other fair order.
+Columns that are not there compare nothing, except that a run without `tol_reference_order` must be exact.
 """
 
 from __future__ import annotations
@@ -126,7 +126,9 @@ def _case(row: dict[str, str | None], index: Path, line: int) -> Case:
             tolerance = parse_tolerance(cell(OWN + quantity))
         except ValueError:
             rules = ", ".join(RULES)
-            raise wrong(OWN + quantity, f"exact, a share (0.5%), an amount (54 or 12576 B), {rules}") from None
+            raise wrong(
+                OWN + quantity, f"exact, a share (0.5%), an amount (54 or 12576 B), {rules}"
+            ) from None
         if tolerance is not None:
             tolerances[quantity] = tolerance
     known = {}

@@ -134,7 +134,7 @@ def _numbers(file: Path, count: int) -> Iterator[tuple[str, list[int]]]:
 
 
 def _rx(file: Path) -> list[FlowLine]:
-    flows = []
+    flows: list[FlowLine] = []
     for where, numbers in _numbers(file, RX_FIELDS):
         if numbers[0] != len(flows):
             raise SpecError(where, numbers[0], f"flow {len(flows)}: one after the other, as in flow.txt")
@@ -150,14 +150,16 @@ def _fct(folder: Path) -> list[FlowLine]:
     seen: Counter[tuple[int, int]] = Counter()
     number_of: dict[tuple[str, str, str], int] = {}
     for flow, pair in enumerate(pairs):
-        key = (*(f"{host_address(end):08x}" for end in pair), str(FIRST_SOURCE_PORT + seen[pair]))
-        number_of[key] = flow
+        source, destination = (f"{host_address(end):08x}" for end in pair)
+        number_of[source, destination, str(FIRST_SOURCE_PORT + seen[pair])] = flow
         seen[pair] += 1
     found: dict[int, FlowLine] = {}
     for where, words in _lines(folder / "fct.txt"):
         key = (words[0], words[1], words[2]) if len(words) == FCT_FIELDS else ("", "", "")
         if key not in number_of or not (words[5].isdigit() and words[6].isdigit()):
-            allowed = "source, destination, port of a flow in flow.txt, then its port, bytes, start, time, ideal"
+            allowed = (
+                "source, destination, port of a flow in flow.txt, then its port, bytes, start, time, ideal"
+            )
             raise SpecError(where, " ".join(words), allowed)
         found[number_of[key]] = FlowLine(int(words[5]), int(words[6]))
     starts = (data.start_ps // 1000).tolist()
@@ -177,7 +179,9 @@ def _summary(file: Path) -> dict[str, Any]:
     try:
         summary = json.loads(file.read_text(encoding="utf-8"))
         fields = ("sw", "port", "max_egress_B", "max_headroom_B")
-        if not all(isinstance(one[field], int) for one in summary.get("switch_ports", ()) for field in fields):
+        if not all(
+            isinstance(one[field], int) for one in summary.get("switch_ports", ()) for field in fields
+        ):
             raise ValueError("switch_ports holds something else than whole numbers")
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise SpecError(str(file), str(error), "JSON with a list switch_ports, as the module says") from None
@@ -204,7 +208,11 @@ def _seeds(file: Path, goodput: tuple[GoodputWindow, ...]) -> dict[str, npt.NDAr
     if not file.is_file():
         return {}
     rows = [(where, _floats(words, where)) for where, words in _lines(file)]
-    names = [name for flow in range(len(goodput[0].gbps)) for name in goodput_names(goodput, flow)] if goodput else []
+    names = (
+        [name for flow in range(len(goodput[0].gbps)) for name in goodput_names(goodput, flow)]
+        if goodput
+        else []
+    )
     plain = ["min", "mean", "p50", "max", "pauses", "queue", "marks", "victim"]
     columns = [*names, "queue", "marks"] if names else plain
     scale = {"min": 1e3, "mean": 1e3, "p50": 1e3, "max": 1e3, "victim": 1e3, "queue": 1e3}
@@ -219,6 +227,4 @@ def _seeds(file: Path, goodput: tuple[GoodputWindow, ...]) -> dict[str, npt.NDAr
 
 def goodput_names(windows: Sequence[GoodputWindow], flow: int) -> list[str]:
     """Return what the goodput of a flow in each window is called."""
-    return [
-        f"goodput of flow {flow}, {one.begin_ns / 1e6:g} to {one.end_ns / 1e6:g} ms" for one in windows
-    ]
+    return [f"goodput of flow {flow}, {one.begin_ns / 1e6:g} to {one.end_ns / 1e6:g} ms" for one in windows]

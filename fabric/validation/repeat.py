@@ -1,11 +1,10 @@
 """A reference run repeated, and what came of it in the terms of the peer's files.
 
-Three ways: the readable engine in the peer's order of events; the native engine, with the peer's tie rule as
-far as a node alone can know it, or with its own; and the native engine with `fabric`'s own semantics, on the
-same network, with the same buffers, thresholds, messages and congestion control.
+By the readable engine in the peer's order of events, or by the native one; with the peer's semantics, or with
+`fabric`'s own on the same network, with the same buffers, thresholds, messages and congestion control.
 
-The peer counts a frame as queued while it passes an idle port, and this engine does not; so what is compared
-is the larger of the fullest queue and the largest frame that passed.
+The peer counts a frame as queued while it passes an idle port, and these engines do not; so the fullest queue
+is compared with that of the peer as the larger of it and the largest frame that passed.
 """
 
 from __future__ import annotations
@@ -28,9 +27,9 @@ from fabric.spec import GraphFile, Link, Nic, PacketRecord, Record, Scenario, Sw
 from fabric.topology import Network, build_network
 from fabric.validation.peer_files import FlowLine, GoodputWindow, PeerRun, PfcLine
 
-__all__ = ["Way", "OurRun", "own_semantics", "repeat", "scenario_of"]
+__all__ = ["OurRun", "Way", "own_semantics", "repeat", "scenario_of"]
 
-Way = Literal["peer order", "native", "own semantics"]
+Way = Literal["peer order", "native"]
 
 PS_PER_NS = 1000
 NOT_YET = -1
@@ -48,6 +47,8 @@ class OurRun:
         Frames on links, lost ones, PAUSE frames.
     pool_bytes : int or None
         Most bytes used of a switch's pool; only the readable engine knows.
+    frame_bytes : int
+        Size of the largest data frame.
     """
 
     flows: tuple[FlowLine, ...]
@@ -58,11 +59,12 @@ class OurRun:
     drops: int
     pauses: int
     pool_bytes: int | None
+    frame_bytes: int
 
     @property
     def queue_bytes(self) -> int:
-        """The fullest queue of all."""
-        return max((queue for queue, _ in self.ports.values()), default=0)
+        """The fullest queue of all, a frame that passes an idle port being one."""
+        return max(self.frame_bytes, *(queue for queue, _ in self.ports.values()))
 
 
 def scenario_of(folder: Path) -> Scenario:
@@ -79,7 +81,9 @@ def own_semantics(scenario: Scenario) -> Scenario:
     link = scenario.topology.link.replace(gap=Link().gap)
     return scenario.replace(
         topology=scenario.topology.replace(link=link),
-        switch=Switch(buffer=scenario.switch.buffer, latency=scenario.switch.latency, ecn=scenario.switch.ecn),
+        switch=Switch(
+            buffer=scenario.switch.buffer, latency=scenario.switch.latency, ecn=scenario.switch.ecn
+        ),
         nic=Nic(),
         transport=Transport(
             payload=scenario.transport.payload,
@@ -128,6 +132,7 @@ def repeat(scenario: Scenario, peer: PeerRun, *, way: Way, seed: int = 1) -> Our
         drops=int(columns["drops_by_reason"].sum()),
         pauses=int(columns["pauses_sent"].sum()),
         pool_bytes=pool_bytes,
+        frame_bytes=_largest_frame(lowered),
     )
 
 
@@ -203,20 +208,18 @@ def _pfc(rows: npt.NDArray[np.void], *, lowered: Lowered, network: Network) -> t
 def _ports(
     columns: dict[str, Any], *, lowered: Lowered, network: Network
 ) -> dict[tuple[int, int], tuple[int, int]]:
-    """Peaks of switch ports that have sent something, or had something in their headroom."""
+    """Peaks of queue and headroom of every switch port."""
     queue = columns["queue_peak_bytes"].max(axis=1)
     headroom = columns["headroom_peak_bytes"].max(axis=1)
-    sent = columns["port_tx_bytes"]
-    largest = _largest_frames(lowered)
     return {
-        (node, number): (max(int(queue[port]), min(largest, int(sent[port]))), int(headroom[port]))
+        (node, number): (int(queue[port]), int(headroom[port]))
         for port, (node, is_switch, number) in enumerate(_named_ports(lowered, network))
-        if is_switch and sent[port]
+        if is_switch
     }
 
 
-def _largest_frames(lowered: Lowered) -> int:
-    """Of a data frame that is sent."""
+def _largest_frame(lowered: Lowered) -> int:
+    """Bytes of the largest data frame that is sent."""
     full = lowered.transports["frame_bytes"][lowered.flow_transport]
     sizes = np.where(lowered.flow_frames > 1, full, lowered.flow_last_frame_bytes)
     return int(sizes.max(initial=0))
