@@ -7,7 +7,7 @@
     fabric plot DIR [--kind queues] [--ports PATTERN] [--out FILE]
     fabric topo FILE [--out FILE]
     fabric convert SOURCE... --out FILE
-    fabric validate DIR [--only PATTERN] [--seeds N] [--markdown FILE]
+    fabric validate DIR [--only PATTERN] [--seeds N] [--markdown FILE] [--pictures DIR]
     fabric schema
 
 FILE is a scenario, or the files of another simulator (`docs/formats.md`): a topology, flows, and possibly a
@@ -207,6 +207,7 @@ def _add_validate(commands: Any) -> None:
         "--native-only", action="store_true", help="leave out the readable engine, which is slow"
     )
     parser.add_argument("--markdown", metavar="FILE", help="write the table there too, as Markdown")
+    parser.add_argument("--pictures", metavar="DIR", help="draw time series there; nothing is graded then")
     parser.add_argument("--quiet", action="store_true", help="print only what is outside its grade")
     parser.set_defaults(command=_validate)
 
@@ -452,6 +453,13 @@ def _validate(options: argparse.Namespace) -> int:
         if sys.stderr.isatty() and not options.quiet:
             print(f"\r\x1b[K{name}", end="", file=sys.stderr, flush=True)
 
+    if options.pictures is not None:
+        from fabric.validation import pictures
+
+        for name, image in pictures(options.directory, only=options.only):
+            write_whole(Path(options.pictures, name), image)
+            print(Path(options.pictures, name), flush=True)
+        return DONE
     report = validate(
         options.directory,
         only=options.only,

@@ -53,7 +53,7 @@ LAYERS: dict[str, set[str]] = {
         *("spec", "topology", "units", "workload"),
     },
     "validation": {
-        *("_core", "convert", "errors", "formats", "lower", "lowered", "reference", "result"),
+        *("_core", "convert", "errors", "formats", "lower", "lowered", "plot", "reference", "result"),
         *("spec", "topology"),
     },
     "cli": {

@@ -7,6 +7,7 @@ matplotlib is imported when the first picture is drawn.
 
 from .comparison import comparison
 from .completion import fct_cdf, slowdown_by_size
+from .pairs import side_by_side
 from .queues import queues
 from .rates import rates
 from .style import to_image
@@ -18,6 +19,7 @@ __all__ = [
     "fct_cdf",
     "queues",
     "rates",
+    "side_by_side",
     "slowdown_by_size",
     "to_image",
     "topology",

@@ -27,7 +27,7 @@ from fabric.spec import GraphFile, Link, Nic, PacketRecord, Record, Scenario, Sw
 from fabric.topology import Network, build_network
 from fabric.validation.peer_files import FlowLine, GoodputWindow, PeerRun, PfcLine
 
-__all__ = ["OurRun", "Way", "own_semantics", "repeat", "scenario_of"]
+__all__ = ["OurRun", "Way", "named_ports", "own_semantics", "repeat", "scenario_of"]
 
 Way = Literal["peer order", "native"]
 
@@ -184,7 +184,7 @@ def _flows(columns: dict[str, Any], seen: _Received | None) -> tuple[FlowLine, .
     return tuple(flows)
 
 
-def _named_ports(lowered: Lowered, network: Network) -> list[tuple[int, int, int]]:
+def named_ports(lowered: Lowered, network: Network) -> list[tuple[int, int, int]]:
     """Node, 1 for a switch, and number from 1, of each port."""
     ids = node_ids(network.names)
     base = lowered.node_port_base.tolist()
@@ -195,7 +195,7 @@ def _named_ports(lowered: Lowered, network: Network) -> list[tuple[int, int, int
 
 
 def _pfc(rows: npt.NDArray[np.void], *, lowered: Lowered, network: Network) -> tuple[PfcLine, ...]:
-    named = _named_ports(lowered, network)
+    named = named_ports(lowered, network)
     lines = []
     for port, begin, end in zip(*(rows[name].tolist() for name in ("port", "time_ps", "value")), strict=True):
         node, is_switch, number = named[port]
@@ -213,7 +213,7 @@ def _ports(
     headroom = columns["headroom_peak_bytes"].max(axis=1)
     return {
         (node, number): (int(queue[port]), int(headroom[port]))
-        for port, (node, is_switch, number) in enumerate(_named_ports(lowered, network))
+        for port, (node, is_switch, number) in enumerate(named_ports(lowered, network))
         if is_switch
     }
 

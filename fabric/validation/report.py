@@ -56,7 +56,7 @@ class Report:
         return "\n".join([*align([HEADER, *cells], right=NUMBERS), "", self.verdict])
 
     def markdown(self) -> str:
-        """Return the verdict, and a table for each group of runs: what their names have before the first "_"."""
+        """Return the verdict, and a table a group of runs: those whose names agree before their first "_"."""
         lines = [f"{self.verdict}.", ""]
         for group, cases in itertools.groupby(self.cases, key=lambda case: case.name.partition("_")[0]):
             held = list(cases)
