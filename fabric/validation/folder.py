@@ -2,11 +2,13 @@
 
 `index.csv` has a row a run. `scenario` names the run's folder, which holds `config.txt`, `topology.txt`,
 `flow.txt` and outputs (`peer_files`); `purpose` and `cc` describe it. What is known of it beside its
-files: `link_transmissions`, `max_queue_bytes`, `max_shared_bytes`, `drops`. How close a repetition must be:
-`tol_reference_order` ("exact" in the peer's order of events, or "stat": marks are drawn, so only statistics
-over seeds agree), `exact_under_local_rule` ("yes": exact too where ties go by the start of transmissions),
-and `tol_own_order_mean`, `_max`, `_pauses`, `_queue`, `_makespan`, `_victim` for any other fair order.
-Columns that are not there compare nothing, except that a run without `tol_reference_order` must be exact.
+files: `link_transmissions`, `max_queue_bytes`, `max_shared_bytes`, `pauses` (PAUSE frames), `drops`.
+
+How close a repetition must be: `tol_reference_order` ("exact" in the peer's order of events, or "stat": marks
+are drawn, so only statistics over seeds agree), `exact_under_local_rule` ("yes": exact too where ties go by
+the start of transmissions), and `tol_own_order_mean`, `_max`, `_pauses`, `_queue`, `_makespan`, `_victim` for
+any other fair order. Columns that are not there compare nothing, except that a run without
+`tol_reference_order` must be exact.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from fabric.errors import FabricError, SpecError
+from fabric.formats.words import Said
 from fabric.validation.tolerance import RULES, Tolerance, parse_tolerance
 
 __all__ = ["INDEX", "Case", "read_folder"]
@@ -25,7 +28,7 @@ INDEX = "index.csv"
 ORDERS = ("exact", "stat")
 OWN = "tol_own_order_"
 QUANTITIES = ("mean", "max", "pauses", "queue", "makespan", "victim")
-WHOLE = ("link_transmissions", "max_queue_bytes", "max_shared_bytes", "drops")
+WHOLE = ("link_transmissions", "max_queue_bytes", "max_shared_bytes", "pauses", "drops")
 NEEDED = ("config.txt", "topology.txt", "flow.txt")
 COMPLETIONS = ("rx.txt", "fct.txt")
 
@@ -78,16 +81,16 @@ def read_folder(folder: str | Path, *, only: str = "*") -> list[Case]:
     """
     index = Path(folder) / INDEX
     if not Path(folder).is_dir():
-        raise SpecError(str(folder), "(no directory)", f"a directory with {INDEX} and a folder a run")
+        raise SpecError(str(folder), Said("(no directory)"), f"a directory with {INDEX} and a folder a run")
     try:
         with open(index, encoding="utf-8-sig", newline="") as file:
             rows = csv.DictReader(file)
             if "scenario" not in (rows.fieldnames or ()):
                 found = ", ".join(rows.fieldnames or ()) or "(empty)"
-                raise SpecError(f"{index}:1", found, "a header with a column scenario")
+                raise SpecError(f"{index}:1", Said(found), "a header with a column scenario")
             cases = [_case(row, index, rows.line_num) for row in rows]
     except FileNotFoundError:
-        raise SpecError(str(index), "(missing)", "a table of the runs, one row each") from None
+        raise SpecError(str(index), Said("(missing)"), "a table of the runs, one row each") from None
     except (csv.Error, UnicodeDecodeError) as error:
         raise SpecError(str(index), str(error), "a table in CSV, in UTF-8") from None
     names = [case.name for case in cases]
@@ -114,9 +117,9 @@ def _case(row: dict[str, str | None], index: Path, line: int) -> Case:
     place = index.parent / name
     for file in NEEDED:
         if not (place / file).is_file():
-            raise SpecError(str(place / file), "(missing)", f"a file of the run {name}")
+            raise SpecError(str(place / file), Said("(missing)"), f"a file of the run {name}")
     if not any((place / file).is_file() for file in COMPLETIONS):
-        raise SpecError(str(place), "(no completion times)", " or ".join(COMPLETIONS))
+        raise SpecError(str(place), Said("(no completion times)"), " or ".join(COMPLETIONS))
     order = cell("tol_reference_order", "exact")
     if order not in ORDERS:
         raise wrong("tol_reference_order", " or ".join(ORDERS))

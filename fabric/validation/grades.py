@@ -113,6 +113,8 @@ def exact_rows(case: Case, ours: OurRun, peer: PeerRun, *, way: str) -> Iterator
     if peer.pfc is not None:
         yield row("PFC frames that are the same", _common(ours.pfc, peer.pfc), len(peer.pfc))
         yield row("PFC frames", len(ours.pfc), len(peer.pfc))
+    elif "pauses" in case.known:
+        yield row("pauses", ours.pauses, case.known["pauses"])
     totals = {
         "link_transmissions": ("frames on links", ours.frames),
         "drops": ("drops", ours.drops),
@@ -126,6 +128,11 @@ def exact_rows(case: Case, ours: OurRun, peer: PeerRun, *, way: str) -> Iterator
         same = sum(_same_peaks(ours, port, *peaks) for port, peaks in peer.ports.items())
         yield row("switch ports with the same peaks", same, len(peer.ports))
     yield from (row(name, round(mine, 3), their) for name, mine, their in _goodput_pairs(ours, peer))
+
+
+def _pauses(case: Case, peer: PeerRun) -> int | None:
+    """PAUSE frames of the peer, if that is known."""
+    return case.known.get("pauses") if peer.pfc is None else sum(line[4] for line in peer.pfc)
 
 
 def _same(one: FlowLine, two: FlowLine, with_marks: bool) -> bool:
@@ -169,8 +176,8 @@ def own_order_rows(case: Case, ours: OurRun, peer: PeerRun, *, way: str) -> Iter
         for quantity in ("mean", "max", "makespan", "victim")
         if quantity in mine and quantity in theirs
     }
-    if peer.pfc is not None:
-        values["pauses"] = ours.pauses, sum(line[4] for line in peer.pfc)
+    if (pauses := _pauses(case, peer)) is not None:
+        values["pauses"] = ours.pauses, pauses
     if "max_queue_bytes" in case.known:
         values["queue"] = ours.queue_bytes, case.known["max_queue_bytes"]
     for quantity, (one, two) in values.items():
@@ -249,8 +256,8 @@ def beside(case: Case, ours: OurRun, peer: PeerRun, *, way: str) -> Iterator[Row
     for extra in ("makespan", "victim"):
         if extra in case.tolerances and extra in mine:
             values[extra] = mine[extra], theirs[extra]
-    if peer.pfc is not None:
-        values["pauses"] = ours.pauses, sum(line[4] for line in peer.pfc)
+    if (pauses := _pauses(case, peer)) is not None:
+        values["pauses"] = ours.pauses, pauses
     if "max_queue_bytes" in case.known:
         values["queue"] = ours.queue_bytes, case.known["max_queue_bytes"]
     values |= {name: (round(one, 3), two) for name, one, two in _goodput_pairs(ours, peer)}

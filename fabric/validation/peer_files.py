@@ -1,7 +1,7 @@
 """What a reference run put out, from the files in its folder.
 
 * `rx.txt`: a line a flow in the order of `flow.txt`: `index source destination port bytes start_ns
-  sender_fct_ns receiver_fct_ns packets wire_bytes marked_packets`, -1 for what did not happen.
+  sender_fct_ns receiver_fct_ns packets wire_bytes marked_packets`, -1 for what did not happen or is unknown.
 * `fct.txt`, where there is no `rx.txt`: the simulator's own, in order of completion, matched to flows by
   addresses and source port (`docs/formats.md`).
 * `pfc.txt`: `time_ns node type port kind`, each PAUSE (1) and RESUME (0) where it is received.
@@ -25,6 +25,7 @@ import numpy.typing as npt
 from fabric.convert.hpcc_results import host_address
 from fabric.errors import SpecError
 from fabric.formats.hpcc_flows import parse_flows
+from fabric.formats.words import Said
 
 __all__ = ["FlowLine", "GoodputWindow", "PeerRun", "PfcLine", "read_peer_run"]
 
@@ -96,7 +97,10 @@ def read_peer_run(folder: Path) -> PeerRun:
     SpecError
         Naming file and line of what is not as it must be.
     """
+    count = len(parse_flows(folder / "flow.txt")[0].source)
     flows = _rx(folder / "rx.txt") if (folder / "rx.txt").is_file() else _fct(folder)
+    if len(flows) != count:
+        raise SpecError(str(folder / "rx.txt"), Said(f"{len(flows)} flows"), f"the {count} of flow.txt")
     goodput = tuple(_goodput(folder / "goodput.txt"))
     summary = _summary(folder / "summary.json")
     return PeerRun(
@@ -116,7 +120,7 @@ def _lines(file: Path) -> Iterator[tuple[str, list[str]]]:
     try:
         text = file.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise SpecError(str(file), "(bytes)", "text in UTF-8") from None
+        raise SpecError(str(file), Said("(bytes)"), "text in UTF-8") from None
     for number, line in enumerate(text.splitlines(), start=1):
         if line.strip() and not line.startswith("#"):
             yield f"{file}:{number}", line.split()
@@ -129,7 +133,7 @@ def _numbers(file: Path, count: int) -> Iterator[tuple[str, list[int]]]:
         except ValueError:
             numbers = []
         if len(numbers) != count:
-            raise SpecError(where, " ".join(words), f"{count} whole numbers")
+            raise SpecError(where, Said(" ".join(words)), f"{count} whole numbers")
         yield where, numbers
 
 
@@ -139,7 +143,8 @@ def _rx(file: Path) -> list[FlowLine]:
         if numbers[0] != len(flows):
             raise SpecError(where, numbers[0], f"flow {len(flows)}: one after the other, as in flow.txt")
         start, sender, receiver, packets, _, marked = numbers[5:]
-        flows.append(FlowLine(start, sender, receiver, packets, marked))
+        known = (None if count == NOT_YET else count for count in (packets, marked))
+        flows.append(FlowLine(start, sender, receiver, *known))
     return flows
 
 
@@ -160,7 +165,7 @@ def _fct(folder: Path) -> list[FlowLine]:
             allowed = (
                 "source, destination, port of a flow in flow.txt, then its port, bytes, start, time, ideal"
             )
-            raise SpecError(where, " ".join(words), allowed)
+            raise SpecError(where, Said(" ".join(words)), allowed)
         found[number_of[key]] = FlowLine(int(words[5]), int(words[6]))
     starts = (data.start_ps // 1000).tolist()
     return [found.get(flow, FlowLine(starts[flow], NOT_YET)) for flow in range(len(pairs))]
@@ -200,7 +205,7 @@ def _floats(words: Sequence[str], where: str) -> list[float]:
     try:
         return [float(word) for word in words]
     except ValueError:
-        raise SpecError(where, " ".join(words), "numbers") from None
+        raise SpecError(where, Said(" ".join(words)), "numbers") from None
 
 
 def _seeds(file: Path, goodput: tuple[GoodputWindow, ...]) -> dict[str, npt.NDArray[np.float64]]:
@@ -219,7 +224,7 @@ def _seeds(file: Path, goodput: tuple[GoodputWindow, ...]) -> dict[str, npt.NDAr
     table: dict[str, list[float]] = {}
     for where, values in rows:
         if len(values) - 1 not in (len(columns), len(columns) - (not names)):
-            raise SpecError(where, len(values), f"a seed, then {', '.join(columns)}")
+            raise SpecError(where, Said(f"{len(values)} numbers"), f"a seed, then {', '.join(columns)}")
         for name, value in zip(columns, values[1:], strict=False):
             table.setdefault(name, []).append(value * scale.get(name, 1.0))
     return {name: np.array(values) for name, values in table.items() if name not in ("min", "p50", "marks")}
