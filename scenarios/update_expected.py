@@ -74,6 +74,7 @@ CASES: dict[str, Case] = {
         "oversubscription.toml", ("topology.oversubscription=1.5", DCQCN)
     ),
     **swept("cc_shootout.toml"),
+    **swept("ns3_incast.toml"),
     "websearch": Case("websearch.toml"),
     "websearch without DCQCN": Case("websearch.toml", (NO_CONTROL,)),
     "victim": Case("victim.toml"),
