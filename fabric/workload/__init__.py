@@ -2,13 +2,15 @@
 
 `build_flows` turns the traffic of a scenario into a `FlowTable`; `FlowTable.from_arrays` makes one from
 arrays. Patterns stand one a file (`explicit`, `incast`, `permutation`, `uniform`, `all_to_all`,
-`poisson`); `distributions` holds flow sizes, `draws` the randomness that all of them share.
+`poisson`); `queue_pairs` splits messages; `distributions` holds flow sizes, `draws` the randomness that all
+of them share.
 """
 
 from fabric.workload.build import build_flows
 from fabric.workload.distributions import SizeDistribution, load_distribution, read_distribution
 from fabric.workload.flow_table import FlowTable
 from fabric.workload.foreign import group_class
+from fabric.workload.queue_pairs import split_over_queue_pairs
 
 __all__ = [
     "FlowTable",
@@ -17,4 +19,5 @@ __all__ = [
     "group_class",
     "load_distribution",
     "read_distribution",
+    "split_over_queue_pairs",
 ]
