@@ -206,7 +206,11 @@ def _add_validate(commands: Any) -> None:
     parser.add_argument(
         "--native-only", action="store_true", help="leave out the readable engine, which is slow"
     )
-    parser.add_argument("--markdown", metavar="FILE", help="write the table there too, as Markdown")
+    parser.add_argument(
+        "--markdown",
+        metavar="FILE",
+        help="write the tables there too; into a page that has marks for them, between these",
+    )
     parser.add_argument("--pictures", metavar="DIR", help="draw time series there; nothing is graded then")
     parser.add_argument("--quiet", action="store_true", help="print only what is outside its grade")
     parser.set_defaults(command=_validate)
@@ -469,7 +473,9 @@ def _validate(options: argparse.Namespace) -> int:
     )
     watch("\r")
     if options.markdown is not None:
-        write_whole(Path(options.markdown), report.markdown().encode())
+        file = Path(options.markdown)
+        page = file.read_text(encoding="utf-8") if file.is_file() else ""
+        write_whole(file, report.markdown_in(page).encode())
     print(report.text(missed_only=options.quiet))
     return MISSED if report.missed else DONE
 

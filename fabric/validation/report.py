@@ -14,6 +14,7 @@ from fabric.validation.grades import Row
 __all__ = ["Report"]
 
 HEADER = ("scenario", "way", "quantity", "ours", "theirs", "difference", "tolerance", "grade", "met")
+BEGIN, END = "<!-- fabric validate: begin -->", "<!-- fabric validate: end -->"
 TIMES = ("mean", "max", "makespan", "victim")
 SIZES = ("queue", "largest use of a pool")
 NUMBERS = (3, 4, 5)
@@ -68,6 +69,17 @@ class Report:
                 lines += _markdown_rows([row for row in self.rows if row.scenario == case.name])
             lines.append("")
         return "\n".join(lines)
+
+    def markdown_in(self, text: str) -> str:
+        """Return a text with the tables between its two marks; the tables alone if it has none.
+
+        The marks are lines: `<!-- fabric validate: begin -->` and `<!-- fabric validate: end -->`.
+        """
+        before, begin, rest = text.partition(BEGIN)
+        _, end, after = rest.partition(END)
+        if not (begin and end):
+            return self.markdown()
+        return f"{before}{BEGIN}\n\n{self.markdown()}\n{END}{after}"
 
     def __str__(self) -> str:
         return self.text()

@@ -68,6 +68,19 @@ class TestCommand:
         text = (tmp_path / "table.md").read_text()
         assert "| S1_1sw_none_1000 | mean | 4.174 us | native engine | 4.174 us | 0 | exact | yes |" in text
 
+    def test_tables_go_between_the_marks_of_a_page(self, tmp_path: Path) -> None:
+        folder = write_folder(tmp_path / "runs", "S1_1sw_none_1000")
+        page = tmp_path / "page.md"
+        begin, end = (f"<!-- fabric validate: {word} -->" for word in ("begin", "end"))
+        page.write_text(f"# Head\n{begin}\nold\n{end}\nTail\n")
+        for _ in range(2):
+            assert main(["validate", str(folder), "--native-only", "--markdown", str(page)]) == 0
+        text = page.read_text()
+        assert text.startswith(f"# Head\n{begin}\n\n1 runs; own order: ")
+        assert text.endswith(f"{end}\nTail\n")
+        assert "old" not in text
+        assert text.count("### S1") == 1
+
     def test_the_exit_code_says_that_something_is_outside_its_grade(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
     ) -> None:
