@@ -23,7 +23,7 @@ from fabric.lower import lower
 from fabric.lowered import Lowered
 from fabric.reference import Simulator
 from fabric.reference.port import serialization_ps
-from fabric.spec import GraphFile, Link, Nic, PacketRecord, Record, Scenario, Switch, Transport
+from fabric.spec import GraphFile, Hpcc, Link, Nic, PacketRecord, Record, Run, Scenario, Switch, Transport
 from fabric.topology import Network, build_network
 from fabric.validation.peer_files import FlowLine, GoodputWindow, PeerRun, PfcLine
 
@@ -79,6 +79,9 @@ def own_semantics(scenario: Scenario) -> Scenario:
     """
     assert isinstance(scenario.topology, GraphFile)
     link = scenario.topology.link.replace(gap=Link().gap)
+    congestion = scenario.transport.congestion
+    if isinstance(congestion, Hpcc):
+        congestion = congestion.replace(telemetry_unit=None)
     return scenario.replace(
         topology=scenario.topology.replace(link=link),
         switch=Switch(
@@ -88,9 +91,9 @@ def own_semantics(scenario: Scenario) -> Scenario:
         transport=Transport(
             payload=scenario.transport.payload,
             ack_every=scenario.transport.ack_every,
-            congestion=scenario.transport.congestion,
+            congestion=congestion,
         ),
-        run=scenario.run.replace(timing="exact"),
+        run=Run(until=scenario.run.until),
     )
 
 
