@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,8 @@ Curves = Mapping[str, tuple[Array, Array]]
 """By name: instants in picoseconds, and values, each of which holds until the next instant."""
 
 SIZE = (10.4, 3.9)
+GAP = 0.06
+"""Space between the panels, in their widths, for the first and last number of their axes."""
 
 
 def side_by_side(
@@ -77,6 +79,8 @@ def side_by_side(
             panel.set_title(title, loc="left", fontsize=NOTE_SIZE + 1, color=GREY)
         panels[0].set_ylabel(ylabel)
         figure.suptitle(headline, x=0.01, ha="left", fontsize=TITLE_SIZE, fontweight="bold")
+        engine: Any = figure.get_layout_engine()
+        engine.set(wspace=GAP)
         figure.canvas.draw()
         last = [(name, colour[name], float(values[-1])) for name, (_, values) in right.items()]
         label_lines(panels[1], last)

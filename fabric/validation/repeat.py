@@ -1,7 +1,8 @@
 """A reference run repeated, and what came of it in the terms of the peer's files.
 
-By the readable engine in the peer's order of events, or by the native one; with the peer's semantics, or with
-`fabric`'s own on the same network, with the same buffers, thresholds, messages and congestion control.
+By the readable engine in the peer's order of events, or by the native one in the order that a node can know
+(`run.ties`); with the peer's semantics, or with `fabric`'s own on the same network, with the same buffers,
+thresholds, messages and congestion control.
 
 The peer counts a frame as queued while it passes an idle port, and these engines do not; so the fullest queue
 is compared with that of the peer as the larger of it and the largest frame that passed.

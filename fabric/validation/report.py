@@ -94,7 +94,7 @@ def _cells(row: Row) -> list[str]:
 def _collapsed(rows: Sequence[Row]) -> list[Row]:
     """The rows, with the exact ones of a run that are all met as one, which counts them."""
     collapsed: list[Row] = []
-    for (_, grade), group in itertools.groupby(rows, key=lambda row: (row.scenario, row.grade)):
+    for (_, grade, _), group in itertools.groupby(rows, key=lambda row: (row.scenario, row.grade, row.way)):
         held = list(group)
         if grade == "exact" and all(row.is_met for row in held):
             count = f"all quantities, {int(held[0].theirs)} flows one by one"

@@ -83,5 +83,6 @@ def _rows(case: Case, scenario: Scenario, peer: PeerRun, *, seeds: int, readable
         return
     if readable:
         yield from exact_rows(case, repeat(scenario, peer, way="peer order"), peer, way=READABLE)
-    yield from own_order_rows(case, repeat(scenario, peer, way="native"), peer, way=NATIVE)
+    compare = exact_rows if case.local_rule_is_exact else own_order_rows
+    yield from compare(case, repeat(scenario, peer, way="native"), peer, way=NATIVE)
     yield from beside(case, repeat(own, peer, way="native"), peer, way=OWN)
