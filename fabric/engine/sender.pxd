@@ -138,7 +138,7 @@ cdef inline void settle_ready(World* w, u32 flow, Sender* s, i64 time_ps) noexce
 
 cdef inline void on_cnp(World* w, Node* n, u32 flow, Sender* s, Port* p, i64 time_ps) noexcept nogil:
     hear_cnp(w, flow, s, time_ps)
-    if unlikely(s.flags & SENDER_LISTENS != 0):
+    if unlikely(s.flags & SENDER_LISTENS != 0 or w.turn_ports != NULL):
         settle_ready(w, flow, s, time_ps)
         host_try(w, n, s.port, p, time_ps)
 
