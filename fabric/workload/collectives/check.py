@@ -217,50 +217,57 @@ def _check_pass(
     content[~units.fold.keeps_own] = 0
     fold = units.fold
     bounds = np.searchsorted(fold.place, units.generation_base)
-    for low, high in zip(bounds[:-1], bounds[1:], strict=True):
+    disjoint = promise.adds and not promise.repeats
+    for low, high in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
         if low < high:
             place = fold.place[low:high]
-            added, twice = _added(content, fold, int(low), int(high))
-            if promise.adds and not promise.repeats:
-                _refuse_twice(template, units, place, twice | ((content[place] & added) != 0).any(axis=1))
-            content[place] |= added
-    seen.carries[:] |= content.any(axis=1)
+            twice = _add(content, content, fold, low, high, disjoint=disjoint)
+            if twice >= 0:
+                raise _twice(template, units, int(place[twice]))
+    silent = np.flatnonzero(~seen.carries)
+    seen.carries[silent] = content[silent].any(axis=1)
     final = promise.contents(ends.rank, ends.block, words)
-    had = final.copy()
+    own = final.copy()
     final[~ends.fold.keeps_own] = 0
-    place = ends.fold.place
-    added, twice = _added(content, ends.fold, 0, len(place))
-    if promise.adds and not promise.repeats:
-        twice |= ((final[place] & added) != 0).any(axis=1)
-        if twice.any():
-            _refuse_end(template, ends, int(place[np.flatnonzero(twice)[0]]), "has contributions twice")
-    final[place] |= added
+    twice = _add(final, content, ends.fold, 0, len(ends.fold.place), disjoint=disjoint)
+    if twice >= 0:
+        _refuse_end(template, ends, int(ends.fold.place[twice]), "has contributions twice")
     expected = promise.expected(words)
-    wrong = np.flatnonzero((final != expected).any(axis=1))
-    if wrong.size:
-        _refuse_end(template, ends, int(wrong[0]), _difference(final, expected, promise, int(wrong[0]), words))
-    seen.whole[:] &= (content[ends.arrival] == expected[ends.arrival_cell]).all(axis=1)
-    seen.had[:] &= (had == expected).all(axis=1)
+    if not np.array_equal(final, expected):
+        wrong = int(np.flatnonzero((final != expected).any(axis=1))[0])
+        _refuse_end(template, ends, wrong, _difference(final, expected, promise, wrong, words))
+    whole, had = np.flatnonzero(seen.whole), np.flatnonzero(seen.had)
+    seen.whole[whole] = (content[ends.arrival[whole]] == expected[ends.arrival_cell[whole]]).all(axis=1)
+    seen.had[had] = (own[had] == expected[had]).all(axis=1)
 
 
-def _added(content: Words, fold: _Fold, low: int, high: int) -> tuple[Words, npt.NDArray[np.bool_]]:
-    """Union of what arrives in some places, and where a contribution arrives more than once."""
+def _add(into: Words, content: Words, fold: _Fold, low: int, high: int, *, disjoint: bool) -> int:
+    """Add what arrives to some places; return which of them has a contribution twice then, or -1.
+
+    Sums of disjoint sets are their unions; where a contribution is there twice the sum is larger.
+    """
     if low == high:
-        return content[:0], np.zeros(0, dtype=np.bool_)
-    first = fold.base[low]
-    values = content[fold.part[first : fold.base[high]]]
-    starts = fold.base[low:high] - first
-    union = np.bitwise_or.reduceat(values, starts, axis=0)
-    total = np.add.reduceat(values, starts, axis=0, dtype=np.uint64)
-    return union, (total != union).any(axis=1)
+        return -1
+    place, first, last = fold.place[low:high], fold.base[low], fold.base[high]
+    values = content[fold.part[first:last]]
+    total = into[place].astype(np.uint64) if disjoint else None
+    if last - first > high - low:
+        starts = fold.base[low:high] - first
+        if total is not None:
+            total += np.add.reduceat(values, starts, axis=0, dtype=np.uint64)
+        values = np.bitwise_or.reduceat(values, starts, axis=0)
+    elif total is not None:
+        total += values
+    into[place] |= values
+    if total is None:
+        return -1
+    wrong = total != into[place]
+    return int(np.flatnonzero(wrong.any(axis=1))[0]) if wrong.any() else -1
 
 
-def _refuse_twice(template: Template, units: _Units, place: Int64Array, twice: npt.NDArray[np.bool_]) -> None:
-    if twice.any():
-        unit = int(place[np.flatnonzero(twice)[0]])
-        raise SpecError(
-            _path(template), Said(f"{_unit(template, units, unit)} carries contributions twice"), "each once"
-        )
+def _twice(template: Template, units: _Units, unit: int) -> SpecError:
+    what = f"{_unit(template, units, unit)} carries contributions twice"
+    return SpecError(_path(template), Said(what), "each once")
 
 
 def _refuse_nothing(template: Template, units: _Units, seen: _Seen) -> None:

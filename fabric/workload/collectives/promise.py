@@ -61,10 +61,12 @@ class Promise:
     def contents(self, rank: Int64Array, block: Int64Array, words: range) -> Words:
         """What ranks have of blocks at the beginning."""
         if self.adds:
-            own = rank[:, np.newaxis] - np.arange(words.start, words.stop)[np.newaxis, :] * WORD_BITS
-            inside = (own >= 0) & (own < WORD_BITS) & (rank < self.n_ranks)[:, np.newaxis]
-            bits = np.left_shift(np.uint64(1), np.where(inside, own, 0).astype(np.uint64))
-            return np.where(inside, bits, 0).astype(np.uint32)
+            content = np.zeros((len(rank), len(words)), dtype=np.uint32)
+            word = rank // WORD_BITS - words.start
+            there = np.flatnonzero((rank < self.n_ranks) & (word >= 0) & (word < len(words)))
+            bit = (rank[there] % WORD_BITS).astype(np.uint32)
+            content[there, word[there]] = np.left_shift(np.uint32(1), bit)
+            return content
         holder = rank
         if self.collective in ("all_gather", "gather"):
             holder = block // (self.n_blocks // self.n_ranks)
@@ -87,25 +89,27 @@ class Promise:
 def promise_of(template: Template) -> Promise:
     """Return what a template's collective promises."""
     ranks, blocks, collective = template.n_ranks, template.n_blocks, template.collective
-    every_rank, every_block = np.arange(ranks, dtype=np.int64), np.arange(blocks, dtype=np.int64)
-    rank, block = np.repeat(every_rank, blocks), np.tile(every_block, ranks)
-    origin = np.full_like(rank, template.root)
+    every_block = np.arange(blocks, dtype=np.int64)
+    width = max(blocks // ranks, 1)
     if collective in ("reduce", "gather"):
         rank, block = np.full_like(every_block, template.root), every_block
-        origin = block // max(blocks // ranks, 1)
+        origin = block // width
     elif collective in ("reduce_scatter", "scatter"):
-        rank, block = every_block // (blocks // ranks), every_block
+        rank, block = every_block // width, every_block
         origin = np.full_like(rank, template.root)
-    elif collective == "all_gather":
-        origin = block // (blocks // ranks)
-    elif collective == "all_to_all":
-        origin = origins(rank, block // (blocks // ranks), grid=template.grid)
     elif collective == "all_to_all_v":
         block = np.unique(template.block).astype(np.int64) if template.block is not None else every_block
         pair = block // (blocks // ranks**2)
         rank, origin = pair % ranks, pair // ranks
-    elif collective == "send_recv":
-        origin = (rank - 1) % ranks
+    else:
+        rank, block = np.repeat(np.arange(ranks, dtype=np.int64), blocks), np.tile(every_block, ranks)
+        origin = np.full_like(rank, template.root)
+        if collective == "all_gather":
+            origin = block // width
+        elif collective == "all_to_all":
+            origin = origins(rank, block // width, grid=template.grid)
+        elif collective == "send_recv":
+            origin = (rank - 1) % ranks
     return Promise(
         collective=collective,
         n_ranks=ranks,
