@@ -56,6 +56,9 @@ def check_template(template: Template) -> None:
     if template.collective == "custom":
         raise SpecError(_path(template), "custom", "a collective that promises something")
     promise = promise_of(template)
+    if not promise.adds and template.reduce.any():
+        row = int(np.flatnonzero(template.reduce)[0])
+        raise SpecError(f"{_path(template)}: reduce[{row}]", 1, f"0, since {template.collective} adds nothing up")
     units = _units(template)
     ends = _ends(template, units, promise)
     each = max(1, PASS_WORDS // max(len(units.block), 1))

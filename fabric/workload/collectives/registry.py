@@ -18,6 +18,8 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
+import numpy as np
+
 from fabric.errors import SpecError
 from fabric.workload.collectives.kinds import kind_of
 from fabric.workload.collectives.split import split
@@ -85,7 +87,8 @@ def algorithm_options(collective: str, name: str) -> dict[str, Any]:
 
 
 def build_template(collective: str, *, algorithm: str, n_ranks: int, **options: Any) -> Template:
-    """Return the template of an algorithm on some ranks; the same object for the same question.
+    """Return the template of an algorithm on some ranks; the same object for the same question (with
+    options that are tuples, numbers and texts, not arrays or lists).
 
     Parameters
     ----------
@@ -93,7 +96,7 @@ def build_template(collective: str, *, algorithm: str, n_ranks: int, **options: 
     n_ranks : int
         At least 1.
     **options
-        Of the algorithm; sequences as tuples. `channels`, `chunks`, `slices` (all 1 unless given) cut every
+        Of the algorithm. `channels`, `chunks`, `slices` (all 1 unless given) cut every
         piece and run the parts over connections of their own, one after the other, or step by step.
 
     Returns
@@ -118,12 +121,10 @@ def build_template(collective: str, *, algorithm: str, n_ranks: int, **options: 
     for name, value in options.items():
         if name not in known and name not in SPLITS:
             raise SpecError(f"{collective}.{algorithm}.{name}", value, f"one of {', '.join([*known, *SPLITS])}")
-    try:
-        return _built(builder, n_ranks, tuple(sorted(options.items())))
-    except TypeError as error:
-        if "unhashable" not in str(error):
-            raise
-        raise SpecError(f"{collective}.{algorithm}", options, "options as numbers, texts and tuples") from None
+    given = tuple(sorted(options.items()))
+    if any(isinstance(value, np.ndarray | list) for value in options.values()):
+        return _build(builder, n_ranks, given)
+    return _built(builder, n_ranks, given)
 
 
 def _builder(collective: str, name: str) -> Builder:
@@ -133,9 +134,11 @@ def _builder(collective: str, name: str) -> Builder:
     return _BUILDERS[collective, name]
 
 
-@lru_cache(maxsize=KEPT_TEMPLATES)
-def _built(builder: Builder, n_ranks: int, options: tuple[tuple[str, Any], ...]) -> Template:
+def _build(builder: Builder, n_ranks: int, options: tuple[tuple[str, Any], ...]) -> Template:
     given = dict(options)
     parts = {name: given.pop(name) for name in SPLITS if name in given}
     template = builder(n_ranks, **given)
     return split(template, **parts) if parts else template
+
+
+_built = lru_cache(maxsize=KEPT_TEMPLATES)(_build)

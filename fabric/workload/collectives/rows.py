@@ -23,7 +23,10 @@ __all__ = ["JOIN_ABOVE", "Rows", "csr_of_pairs"]
 JOIN_ABOVE = 16
 """With more arrivals than this to wait for, a join stands for them."""
 
-COLUMNS = ("source", "destination", "piece", "count", "channel", "reduce", "step")
+COLUMNS = {
+    **dict.fromkeys(("source", "destination", "piece", "count", "step"), np.uint32),
+    **dict.fromkeys(("channel", "reduce"), np.uint8),
+}
 
 
 class Rows:
@@ -64,11 +67,11 @@ class Rows:
             Numbers of the new rows.
         """
         given = (source, destination, piece, count, channel, reduce, step)
-        arrays = np.broadcast_arrays(*(np.atleast_1d(np.asarray(each, dtype=np.int64)) for each in given))
+        arrays = np.broadcast_arrays(*(np.atleast_1d(np.asarray(each)) for each in given))
         rows = np.arange(self._size, self._size + len(arrays[0]), dtype=np.int64)
         self._size += len(rows)
-        for name, values in zip(COLUMNS, arrays, strict=True):
-            self._columns[name].append(np.array(values))
+        for (name, kind), values in zip(COLUMNS.items(), arrays, strict=True):
+            self._columns[name].append(values.astype(kind))
         for before in after:
             wide = np.asarray(before, dtype=np.int64).reshape(len(rows), -1) if len(rows) else np.empty((0, 1))
             own = np.broadcast_to(rows[:, np.newaxis], wide.shape)
@@ -105,20 +108,15 @@ class Rows:
         SpecError
             If the rows are no template.
         """
-        columns = {each: _joined(self._columns[each]) for each in COLUMNS}
-        base, after = csr_of_pairs(_joined(self._transfer), _joined(self._before), rows=self._size)
+        columns = {name: _joined(self._columns[name], kind) for name, kind in COLUMNS.items()}
+        pairs = (_joined(each, np.int64) for each in (self._transfer, self._before))
+        base, after = csr_of_pairs(*pairs, rows=self._size)
         return Template(
             name=name,
             collective=collective,
             n_ranks=n_ranks,
             n_pieces=n_pieces,
-            source=columns["source"].astype(np.uint32),
-            destination=columns["destination"].astype(np.uint32),
-            piece=columns["piece"].astype(np.uint32),
-            count=columns["count"].astype(np.uint32),
-            channel=columns["channel"].astype(np.uint8),
-            reduce=columns["reduce"].astype(np.uint8),
-            step=columns["step"].astype(np.uint32),
+            **columns,
             after_base=base.astype(np.uint32),
             after=after.astype(np.uint32),
             **others,
@@ -128,11 +126,11 @@ class Rows:
 def csr_of_pairs(transfer: Int64Array, before: Int64Array, *, rows: int) -> tuple[Int64Array, Int64Array]:
     """Return pairs (transfer, transfer before it) as base and list, each list ascending, no pair twice."""
     key = transfer * max(rows, 1) + before
-    if len(key) > 1 and not (np.diff(key) > 0).all():
+    if not (key[1:] > key[:-1]).all():
         key = np.unique(key)
-    transfer, before = np.divmod(key, max(rows, 1))
+        transfer, before = np.divmod(key, max(rows, 1))
     return bases(np.bincount(transfer, minlength=rows)), before
 
 
-def _joined(parts: list[npt.NDArray[Any]]) -> Int64Array:
-    return np.concatenate([np.empty(0, dtype=np.int64), *parts])
+def _joined(parts: list[npt.NDArray[Any]], kind: type[np.integer[Any]]) -> npt.NDArray[Any]:
+    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, dtype=kind), *parts])

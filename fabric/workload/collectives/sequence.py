@@ -7,9 +7,11 @@ small template in many groups of ranks at once.
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fabric.errors import SpecError
 from fabric.workload.collectives.arrays import Int64Array, bases, expand_ranges
@@ -56,8 +58,8 @@ def backwards(template: Template, *, collective: str, name: str | None = None) -
 def then(first: Template, second: Template, *, collective: str, name: str) -> Template:
     """Run `second` on what `first` leaves behind.
 
-    A transfer of `second` waits for every arrival of `first` that its data is made of, unless it passes on
-    what arrived in `second`; for many such arrivals a join stands.
+    A transfer of `second` waits for every arrival of `first` on its pieces, unless it only passes on what
+    was stored in `second`; for many such arrivals a join stands. Nothing is expanded to single pieces.
 
     Parameters
     ----------
@@ -68,8 +70,8 @@ def then(first: Template, second: Template, *, collective: str, name: str) -> Te
     """
     if first.n_pieces != second.n_pieces or first.n_ranks != second.n_ranks:
         raise SpecError("second", second.n_pieces, f"{first.n_pieces} pieces on {first.n_ranks} ranks, as first")
-    low, high, join_rank, join_piece = _needs(first, second)
-    joins = len(join_rank)
+    low, high, joined = _needs(first, second)
+    joins = len(joined.rank)
     shift = len(first) + joins
     transfer, before = second.waits()
     own, earlier = first.waits()
@@ -90,10 +92,10 @@ def then(first: Template, second: Template, *, collective: str, name: str) -> Te
         name=name,
         collective=collective,
         n_reducers=max(first.n_reducers, second.n_reducers),
-        source=column("source", join_rank).astype(np.uint32),
-        destination=column("destination", join_rank).astype(np.uint32),
-        piece=column("piece", join_piece).astype(np.uint32),
-        count=column("count", zeros + 1).astype(np.uint32),
+        source=column("source", joined.rank).astype(np.uint32),
+        destination=column("destination", joined.rank).astype(np.uint32),
+        piece=column("piece", joined.low).astype(np.uint32),
+        count=column("count", joined.high - joined.low).astype(np.uint32),
         channel=column("channel", zeros).astype(np.uint8),
         reduce=column("reduce", zeros).astype(np.uint8),
         step=column("step", zeros + max(first.n_steps - 1, 0), first.n_steps).astype(np.uint32),
@@ -143,62 +145,90 @@ def in_groups(
     )
 
 
-def _needs(
-    first: Template, second: Template
-) -> tuple[Int64Array, Int64Array, Int64Array, Int64Array]:
-    """Waits of `second` for `first` as pairs of rows of the result (before, transfer), and the joins for them.
+@dataclass(frozen=True, kw_only=True)
+class _Ranges:
+    """Pieces `[low, high)` of ranks."""
 
-    A **cell** is a piece of a rank. Its writes are the arrivals in `first` from the last that was stored on.
-    """
-    pieces = first.n_pieces
-    write, write_cell = _cells(first, first.destination, pieces)
-    order = np.argsort(write_cell, kind="stable")
-    write, write_cell = write[order], write_cell[order]
-    if len(write):
-        starts = np.flatnonzero(np.concatenate([[True], write_cell[1:] != write_cell[:-1]]))
-        index = np.arange(len(write))
-        last = np.maximum.reduceat(np.where(first.reduce[write] == 0, index, -1), starts)
-        kept = index >= np.repeat(last, np.diff(np.append(starts, len(write))))
-        write, write_cell = write[kept], write_cell[kept]
-    read, read_cell = _own_reads(second, pieces)
-    low = np.searchsorted(write_cell, read_cell, side="left")
-    count = np.searchsorted(write_cell, read_cell, side="right") - low
-    many = count > JOIN_ABOVE
-    joined, which = np.unique(read_cell[many], return_inverse=True)
-    join_low = np.searchsorted(write_cell, joined, side="left")
-    join_count = np.searchsorted(write_cell, joined, side="right") - join_low
-    shift = len(first) + len(joined)
-    join_row = len(first) + np.arange(len(joined), dtype=np.int64)
-    few = ~many
-    before = [
-        write[expand_ranges(join_low, join_count)],
-        join_row[which.ravel()],
-        write[expand_ranges(low[few], count[few])],
-    ]
-    transfer = [np.repeat(join_row, join_count), read[many] + shift, np.repeat(read[few], count[few]) + shift]
-    return np.concatenate(before), np.concatenate(transfer), joined // pieces, joined % pieces
+    rank: Int64Array
+    low: Int64Array
+    high: Int64Array
+
+    def __getitem__(self, which: npt.NDArray[Any]) -> _Ranges:
+        return _Ranges(rank=self.rank[which], low=self.low[which], high=self.high[which])
 
 
-def _cells(template: Template, rank: np.ndarray, pieces: int) -> tuple[Int64Array, Int64Array]:
-    count = template.count.astype(np.int64)
-    transfer = np.repeat(np.arange(len(template), dtype=np.int64), count)
-    return transfer, rank.astype(np.int64)[transfer] * pieces + expand_ranges(template.piece.astype(np.int64), count)
+def _needs(first: Template, second: Template) -> tuple[Int64Array, Int64Array, _Ranges]:
+    """Waits of `second` for `first` as pairs of rows of the result (before, transfer), and the joins for them."""
+    write, written = _writes(first)
+    reader, reads = _own_reads(second)
+    of, reads = _distinct(reads)
+    base = np.searchsorted(written.rank, np.arange(first.n_ranks + first.n_reducers + 1))
+    low = base[reads.rank]
+    count = base[reads.rank + 1] - low
+    read = np.repeat(np.arange(len(count), dtype=np.int64), count)
+    place = expand_ranges(low, count)
+    meets = (written.low[place] < reads.high[read]) & (reads.low[read] < written.high[place])
+    read, before = read[meets], write[place[meets]]
+    needed = np.bincount(read, minlength=len(count))
+    many = needed > JOIN_ABOVE
+    join = np.cumsum(many) - 1 + len(first)
+    shift = len(first) + int(many.sum())
+    reader_of = np.argsort(of, kind="stable")
+    readers = bases(np.bincount(of, minlength=len(count)))
+    few = ~many[read]
+    times = np.diff(readers)[read[few]]
+    waits = many[of]
+    return (
+        np.concatenate([before[many[read]], join[of[waits]], np.repeat(before[few], times)]),
+        np.concatenate(
+            [
+                join[read[many[read]]],
+                reader[waits] + shift,
+                reader[reader_of[expand_ranges(readers[read[few]], times)]] + shift,
+            ]
+        ),
+        reads[many],
+    )
 
 
-def _own_reads(second: Template, pieces: int) -> tuple[Int64Array, Int64Array]:
-    """Pairs (transfer, cell) that read what was there before `second`: no arrival in it was stored there."""
-    transfer, cell = _cells(second, second.source, pieces)
+def _writes(first: Template) -> tuple[Int64Array, _Ranges]:
+    """Arrivals, by rank and in order, without those on which the same pieces were stored later."""
+    rank, low = first.destination.astype(np.int64), first.piece.astype(np.int64)
+    high = low + first.count
+    order = np.lexsort((np.arange(len(first)), high, low, rank))
+    if len(order):
+        key = np.stack([rank, low, high])[:, order]
+        starts = np.flatnonzero(np.append(True, (key[:, 1:] != key[:, :-1]).any(axis=0)))
+        index = np.arange(len(order))
+        last = np.maximum.reduceat(np.where(first.reduce[order] == 0, index, -1), starts)
+        order = order[index >= np.repeat(last, np.diff(np.append(starts, len(order))))]
+        order = order[np.lexsort((order, rank[order]))]
+    return order, _Ranges(rank=rank[order], low=low[order], high=high[order])
+
+
+def _own_reads(second: Template) -> tuple[Int64Array, _Ranges]:
+    """Transfers that carry what was there before `second`: not all of it was stored by arrivals in it."""
     after, before = second.waits()
     stored = second.reduce[before] == 0
     after, before = after[stored], before[stored]
-    ends = second.piece.astype(np.int64) + second.count
-    low = np.maximum(second.piece[after], second.piece[before]).astype(np.int64)
-    count = np.maximum(np.minimum(ends[after], ends[before]) - low, 0)
-    unit_base = bases(second.count) - np.append(second.piece.astype(np.int64), 0)
-    replaced = expand_ranges(unit_base[after] + low, count)
-    own = np.ones(len(transfer), dtype=np.bool_)
-    own[replaced] = False
-    return transfer[own], cell[own]
+    low = second.piece.astype(np.int64)
+    high = low + second.count
+    common = np.minimum(high[after], high[before]) - np.maximum(low[after], low[before])
+    replaced = np.zeros(len(second), dtype=np.int64)
+    np.add.at(replaced, after, np.maximum(common, 0))
+    own = np.flatnonzero(replaced < second.count)
+    return own, _Ranges(rank=second.source[own].astype(np.int64), low=low[own], high=high[own])
+
+
+def _distinct(ranges: _Ranges) -> tuple[Int64Array, _Ranges]:
+    """Which distinct range each is, and the distinct ranges, by rank."""
+    order = np.lexsort((ranges.high, ranges.low, ranges.rank))
+    each = ranges[order]
+    differs = (np.diff(each.rank) != 0) | (np.diff(each.low) != 0) | (np.diff(each.high) != 0)
+    first = np.append(np.ones(min(len(order), 1), dtype=np.bool_), differs)
+    of = np.empty(len(order), dtype=np.int64)
+    of[order] = np.cumsum(first) - 1
+    return of, each[first]
 
 
 def _ascending(transfer: Int64Array, before: Int64Array) -> tuple[Int64Array, Int64Array]:
