@@ -66,7 +66,7 @@ class Rows:
         ndarray of int64 [rows]
             Numbers of the new rows.
         """
-        given = (source, destination, piece, count, channel, reduce, step)
+        given = (source, destination, piece, count, step, channel, reduce)
         arrays = np.broadcast_arrays(*(np.atleast_1d(np.asarray(each)) for each in given))
         rows = np.arange(self._size, self._size + len(arrays[0]), dtype=np.int64)
         self._size += len(rows)
