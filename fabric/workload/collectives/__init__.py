@@ -26,6 +26,8 @@ from fabric.workload.collectives import (
     send_recv,
 )
 from fabric.workload.collectives.check import check_template
+from fabric.workload.collectives.collective import Collective
+from fabric.workload.collectives.explain import Explanation, Links, explain
 from fabric.workload.collectives.kinds import COLLECTIVES, busbw_factor, full_bytes
 from fabric.workload.collectives.registry import (
     algorithm,
@@ -35,6 +37,7 @@ from fabric.workload.collectives.registry import (
 )
 from fabric.workload.collectives.rows import Rows
 from fabric.workload.collectives.template import Template, even_sizes
+from fabric.workload.collectives.tuning import NcclMachine, choose, nccl_parts
 
 ALGORITHM_FILES = (
     *(all_to_all, all_to_all_v, barrier, bidirectional_ring, broadcast, bruck, direct, double_binary_tree),
@@ -45,6 +48,10 @@ ALGORITHM_FILES = (
 
 __all__ = [
     "COLLECTIVES",
+    "Collective",
+    "Explanation",
+    "Links",
+    "NcclMachine",
     "Rows",
     "Template",
     "algorithm",
@@ -53,6 +60,9 @@ __all__ = [
     "build_template",
     "busbw_factor",
     "check_template",
+    "choose",
     "even_sizes",
+    "explain",
     "full_bytes",
+    "nccl_parts",
 ]

@@ -4,8 +4,8 @@ The matrix says who sends how much to whom; only pairs with something to send ar
 what stays on a rank as a piece that does not move. Sizes are the entries of the matrix
 (`Template.piece_bytes(matrix)`). By distance, as the all-to-all.
 
-The default pattern is nccl-tests' (`src/alltoallv.cu`): rank i sends to rank j in proportion to (j - i) mod n,
-blended with uniform.
+The default pattern is nccl-tests' (`src/alltoallv.cu`): rank i sends to rank j in proportion to
+(j - i) mod n, blended with uniform.
 """
 
 from __future__ import annotations
@@ -137,7 +137,7 @@ def _ragged(n_ranks: int, matrix: npt.ArrayLike | None, *, window: int, name: st
 def _last_arrivals(
     source: Int64Array, destination: Int64Array, distance: Int64Array, *, window: int, n_ranks: int
 ) -> Int64Array:
-    """For each row, the last row that arrives at its source from a distance of up to its own less the window."""
+    """For each row, the last that arrives at its source from a distance up to its own less the window."""
     arrival_key = destination * n_ranks + distance
     order = np.argsort(arrival_key, kind="stable")
     wanted = source * n_ranks + np.maximum(distance - window, 0)

@@ -1,4 +1,4 @@
-"""Barrier by dissemination: in step k every rank tells the rank 2^k further that it, and all it heard of, are there.
+"""Barrier by dissemination: in step k every rank tells the rank 2^k further who is there, as far as it knows.
 
 Its size is 0: messages without payload. News may arrive twice where n is no power of two.
 

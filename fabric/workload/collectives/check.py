@@ -58,7 +58,9 @@ def check_template(template: Template) -> None:
     promise = promise_of(template)
     if not promise.adds and template.reduce.any():
         row = int(np.flatnonzero(template.reduce)[0])
-        raise SpecError(f"{_path(template)}: reduce[{row}]", 1, f"0, since {template.collective} adds nothing up")
+        raise SpecError(
+            f"{_path(template)}: reduce[{row}]", 1, f"0, since {template.collective} adds nothing up"
+        )
     units = _units(template)
     ends = _ends(template, units, promise)
     each = max(1, PASS_WORDS // max(len(units.block), 1))
@@ -173,9 +175,7 @@ def _parts(
     return unit[found], order[place[found]]
 
 
-def _fold(
-    *, place: Int64Array, part: Int64Array, stores: npt.NDArray[np.bool_], places: int
-) -> _Fold:
+def _fold(*, place: Int64Array, part: Int64Array, stores: npt.NDArray[np.bool_], places: int) -> _Fold:
     """What of arrivals, grouped by place and in order, is left: nothing before the last that is stored."""
     keeps_own = np.ones(places, dtype=np.bool_)
     if not len(place):

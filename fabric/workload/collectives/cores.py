@@ -43,7 +43,12 @@ def folded(inner: Callable[[int], Template], n_ranks: int, *, name: str) -> Temp
     template = inner(len(core))
     pieces = template.n_pieces
     template = in_groups(
-        template, core[np.newaxis, :], n_ranks=n_ranks, n_pieces=pieces, piece=np.zeros(1, dtype=np.int64), width=1
+        template,
+        core[np.newaxis, :],
+        n_ranks=n_ranks,
+        n_pieces=pieces,
+        piece=np.zeros(1, dtype=np.int64),
+        width=1,
     )
     extra = n_ranks - len(core)
     if not extra:

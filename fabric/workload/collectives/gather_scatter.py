@@ -30,9 +30,7 @@ def binomial_scatter(n_ranks: int, *, root: int = 0) -> Template:
         child = np.arange(reach, n_ranks, 2 * reach, dtype=np.int64)
         count = np.minimum(reach, n_ranks - child)
         parent = child - reach
-        arrived[child] = rows.add(
-            parent, child, piece=child, count=count, step=step, after=[arrived[parent]]
-        )
+        arrived[child] = rows.add(parent, child, piece=child, count=count, step=step, after=[arrived[parent]])
     return from_root(rows.build("binomial", "scatter", n_ranks=n_ranks, n_pieces=n_ranks), root)
 
 

@@ -1,7 +1,7 @@
 """Halving-doubling: a reduce-scatter by recursive halving, then an all-gather by recursive doubling.
 
-2 lg n steps, and no more data than a ring. Numbers of ranks that are no power of two are folded: n - 2^k ranks
-send their whole vector before and get it back after.
+2 lg n steps, and no more data than a ring. Numbers of ranks that are no power of two are folded: n - 2^k
+ranks send their whole vector before and get it back after.
 
 Source: Rabenseifner, "Optimization of collective reduction operations", ICCS 2004; Thakur, Rabenseifner
 and Gropp, doi 10.1177/1094342005051521.
@@ -27,6 +27,4 @@ def halving_doubling(n_ranks: int) -> Template:
 
 
 def _on_power_of_two(power: int) -> Template:
-    return then(
-        halving_reduce_scatter(power), doubling_all_gather(power), collective="all_reduce", name=NAME
-    )
+    return then(halving_reduce_scatter(power), doubling_all_gather(power), collective="all_reduce", name=NAME)

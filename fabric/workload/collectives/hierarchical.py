@@ -85,7 +85,7 @@ def _level(gather: Template, *, sizes: tuple[int, ...], level: int) -> Template:
 
 
 def _parts(ranks: Int64Array, *, sizes: tuple[int, ...], pieces: int) -> tuple[Int64Array, int]:
-    """First piece, and number of pieces, of the part that each rank has after reduce-scatters of some levels."""
+    """First piece and number of pieces of what each rank has after reduce-scatters of some levels."""
     first = np.zeros_like(ranks)
     for size in sizes:
         pieces //= size

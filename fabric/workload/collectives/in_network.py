@@ -35,9 +35,9 @@ def in_network_all_reduce(n_ranks: int, *, fan_in: Sequence[int] = ()) -> Templa
     ----------
     n_ranks : int
     fan_in : sequence of int
-        Ranks of a reducer of the first level, reducers of the first level of one of the second, and so on; the
-        last level has one. Reducer i of a level takes members `i fan_in ..` of the one below. One reducer
-        for all unless given.
+        Ranks of a reducer of the first level, reducers of the first level of one of the second, and so on;
+        the last level has one. Reducer i of a level takes members `i fan_in ..` of the one below. One
+        reducer for all unless given.
     """
     sizes = tuple(fan_in) or (n_ranks,)
     parent: list[np.ndarray] = []

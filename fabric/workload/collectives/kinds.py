@@ -118,7 +118,11 @@ def full_bytes(given: int, *, collective: str, n_ranks: int, convention: str, el
     kind = kind_of(collective)
     if convention not in CONVENTIONS:
         raise SpecError("convention", convention, f"one of {', '.join(CONVENTIONS)}")
-    for name, value, low in (("size", given, 0), ("n_ranks", n_ranks, 1), ("element_bytes", element_bytes, 1)):
+    for name, value, low in (
+        ("size", given, 0),
+        ("n_ranks", n_ranks, 1),
+        ("element_bytes", element_bytes, 1),
+    ):
         if value < low:
             raise SpecError(name, value, f"at least {low}")
     blocks = 1

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from fabric.workload.collectives.arrays import Int64Array, bases, expand_ranges
+from fabric.workload.collectives.arrays import Int64Array, bases, expand_ranges, lengths
 from fabric.workload.collectives.template import Template
 
 __all__ = ["depth", "generations"]
@@ -40,7 +40,7 @@ def _longest(template: Template, weight: Int64Array) -> Int64Array:
     order = np.argsort(before, kind="stable")
     successor = transfer[order]
     base = bases(np.bincount(before, minlength=len(template)))
-    waiting = np.diff(template.after_base.astype(np.int64))
+    waiting = lengths(template.after_base)
     longest = weight.copy()
     ready = np.flatnonzero(waiting == 0)
     while ready.size:

@@ -24,9 +24,7 @@ __all__ = ["rail_aligned_all_to_all"]
 
 
 @algorithm("all_to_all", "rail_aligned")
-def rail_aligned_all_to_all(
-    n_ranks: int, *, ranks_per_node: int = 1, window: int | None = 1
-) -> Template:
+def rail_aligned_all_to_all(n_ranks: int, *, ranks_per_node: int = 1, window: int | None = 1) -> Template:
     """All-to-all in two stages.
 
     Parameters
@@ -82,7 +80,9 @@ def _across(rows: Rows, arrived: Int64Array, *, inside: int, nodes: int, window:
     complete = rows.join(ranks, arrived, piece=inside - 1, count=nodes - 1, step=max(first_step - 1, 0))
     source, destination, step, after = rounds(nodes, window=window)
     rail = np.tile(np.arange(inside, dtype=np.int64), len(source))
-    source, destination, step, after = (np.repeat(each, inside) for each in (source, destination, step, after))
+    source, destination, step, after = (
+        np.repeat(each, inside) for each in (source, destination, step, after)
+    )
     begin = len(rows)
     sender = source * inside + rail
     rows.add(

@@ -120,7 +120,9 @@ def build_template(collective: str, *, algorithm: str, n_ranks: int, **options: 
     known = algorithm_options(collective, algorithm)
     for name, value in options.items():
         if name not in known and name not in SPLITS:
-            raise SpecError(f"{collective}.{algorithm}.{name}", value, f"one of {', '.join([*known, *SPLITS])}")
+            raise SpecError(
+                f"{collective}.{algorithm}.{name}", value, f"one of {', '.join([*known, *SPLITS])}"
+            )
     given = tuple(sorted(options.items()))
     if any(isinstance(value, np.ndarray | list) for value in options.values()):
         return _build(builder, n_ranks, given)

@@ -23,7 +23,7 @@ __all__ = ["JOIN_ABOVE", "Rows", "csr_of_pairs"]
 JOIN_ABOVE = 16
 """With more arrivals than this to wait for, a join stands for them."""
 
-COLUMNS = {
+COLUMNS: dict[str, type[np.integer[Any]]] = {
     **dict.fromkeys(("source", "destination", "piece", "count", "step"), np.uint32),
     **dict.fromkeys(("channel", "reduce"), np.uint8),
 }
@@ -73,7 +73,9 @@ class Rows:
         for (name, kind), values in zip(COLUMNS.items(), arrays, strict=True):
             self._columns[name].append(values.astype(kind))
         for before in after:
-            wide = np.asarray(before, dtype=np.int64).reshape(len(rows), -1) if len(rows) else np.empty((0, 1))
+            wide = (
+                np.asarray(before, dtype=np.int64).reshape(len(rows), -1) if len(rows) else np.empty((0, 1))
+            )
             own = np.broadcast_to(rows[:, np.newaxis], wide.shape)
             there = wide >= 0
             self._transfer.append(own[there])
@@ -81,7 +83,13 @@ class Rows:
         return rows
 
     def join(
-        self, rank: npt.ArrayLike, arrivals: Int64Array, *, piece: npt.ArrayLike, step: int, count: npt.ArrayLike = 1
+        self,
+        rank: npt.ArrayLike,
+        arrivals: Int64Array,
+        *,
+        piece: npt.ArrayLike,
+        step: int,
+        count: npt.ArrayLike = 1,
     ) -> Int64Array:
         """What to wait for to have all of `arrivals` [rows, k]: they themselves, or joins if they are many.
 
@@ -108,7 +116,7 @@ class Rows:
         SpecError
             If the rows are no template.
         """
-        columns = {name: _joined(self._columns[name], kind) for name, kind in COLUMNS.items()}
+        columns: dict[str, Any] = {name: _joined(self._columns[name], kind) for name, kind in COLUMNS.items()}
         pairs = (_joined(each, np.int64) for each in (self._transfer, self._before))
         base, after = csr_of_pairs(*pairs, rows=self._size)
         return Template(

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fabric.errors import SpecError
-from fabric.workload.collectives.arrays import Int64Array, bases, expand_ranges
+from fabric.workload.collectives.arrays import Int64Array, bases, expand_ranges, lengths
 from fabric.workload.collectives.rows import JOIN_ABOVE, csr_of_pairs
 from fabric.workload.collectives.template import Template
 
@@ -69,7 +69,9 @@ def then(first: Template, second: Template, *, collective: str, name: str) -> Te
         Of the result.
     """
     if first.n_pieces != second.n_pieces or first.n_ranks != second.n_ranks:
-        raise SpecError("second", second.n_pieces, f"{first.n_pieces} pieces on {first.n_ranks} ranks, as first")
+        raise SpecError(
+            "second", second.n_pieces, f"{first.n_pieces} pieces on {first.n_ranks} ranks, as first"
+        )
     low, high, joined = _needs(first, second)
     joins = len(joined.rank)
     shift = len(first) + joins
@@ -124,9 +126,11 @@ def in_groups(
     n_groups, rows = len(groups), len(template)
     row = np.repeat(np.arange(rows), n_groups)
     group = np.tile(np.arange(n_groups), rows)
-    counts = np.diff(template.after_base.astype(np.int64))[row]
+    counts = lengths(template.after_base)[row]
     starts = template.after_base[:-1].astype(np.int64)[row]
-    after = template.after[expand_ranges(starts, counts)].astype(np.int64) * n_groups + np.repeat(group, counts)
+    after = template.after[expand_ranges(starts, counts)].astype(np.int64) * n_groups + np.repeat(
+        group, counts
+    )
     return replace(
         template,
         n_ranks=n_ranks,
@@ -158,7 +162,7 @@ class _Ranges:
 
 
 def _needs(first: Template, second: Template) -> tuple[Int64Array, Int64Array, _Ranges]:
-    """Waits of `second` for `first` as pairs of rows of the result (before, transfer), and the joins for them."""
+    """Waits of `second` for `first`, pairs (before, transfer) of rows of the result, and the joins."""
     write, written = _writes(first)
     reader, reads = _own_reads(second)
     of, reads = _distinct(reads)

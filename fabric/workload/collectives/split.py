@@ -18,7 +18,7 @@ from dataclasses import replace
 import numpy as np
 
 from fabric.errors import SpecError
-from fabric.workload.collectives.arrays import Int64Array, bases, expand_ranges
+from fabric.workload.collectives.arrays import Int64Array, bases, expand_ranges, lengths
 from fabric.workload.collectives.kinds import COLLECTIVES
 from fabric.workload.collectives.template import MOST_CHANNELS, Template
 
@@ -117,7 +117,7 @@ def side_by_side(templates: Sequence[Template], *, name: str) -> Template:
     order = np.argsort(step, kind="stable")
     place = np.empty_like(order)
     place[order] = np.arange(len(order))
-    counts = np.concatenate([np.diff(each.after_base.astype(np.int64)) for each in templates])
+    counts = np.concatenate([lengths(each.after_base) for each in templates])
     after = np.concatenate([each.after + row_base[i] for i, each in enumerate(templates)]).astype(np.int64)
     starts = bases(counts)
 
@@ -192,7 +192,7 @@ def _interval(template: Template) -> int:
 def _copied_waits(template: Template, *, chunks: int, inner: int) -> tuple[Int64Array, Int64Array]:
     """Waits of copies: each for the same copy of what the original waits for."""
     rows = len(template)
-    counts = np.diff(template.after_base.astype(np.int64))
+    counts = lengths(template.after_base)
     each = np.repeat(counts, inner)
     starts = np.repeat(template.after_base[:-1].astype(np.int64), inner)
     copy = np.repeat(np.tile(np.arange(inner, dtype=np.int64), rows), each)
@@ -218,11 +218,13 @@ def _with_blocks(made: Template, parts: Sequence[Template]) -> Template:
     place = bases(widths)
     counts, blocks = [], []
     for number, each in enumerate(parts):
-        every = np.arange(each.n_pieces, dtype=np.int64) if each.block is None else each.block.astype(np.int64)
+        every = (
+            np.arange(each.n_pieces, dtype=np.int64) if each.block is None else each.block.astype(np.int64)
+        )
         width = int(widths[number])
         blocks.append(every // width * place[-1] + place[number] + every % width)
         ones = np.ones(each.n_pieces, dtype=np.int64)
-        counts.append(ones if each.block_base is None else np.diff(each.block_base.astype(np.int64)))
+        counts.append(ones if each.block_base is None else lengths(each.block_base))
     return replace(
         made,
         block_base=bases(np.concatenate(counts)).astype(np.uint32),

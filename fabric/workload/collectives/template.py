@@ -37,7 +37,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fabric.errors import SpecError
-from fabric.workload.collectives.arrays import expand_ranges
+from fabric.workload.collectives.arrays import expand_ranges, lengths
 from fabric.workload.collectives.kinds import COLLECTIVES
 
 __all__ = ["Template", "even_sizes"]
@@ -142,7 +142,7 @@ class Template:
 
     def waits(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Pairs (transfer, transfer that it waits for), in the order of the table."""
-        each = np.diff(self.after_base.astype(np.int64))
+        each = lengths(self.after_base)
         return np.repeat(np.arange(len(self), dtype=np.int64), each), self.after.astype(np.int64)
 
     def piece_bytes(self, total: int | npt.ArrayLike) -> npt.NDArray[np.int64]:
@@ -235,7 +235,9 @@ class Template:
         self._refuse("reduce", self.reduce > 1, "0 or 1")
         base = self.after_base.astype(np.int64)
         if len(base) != rows + 1 or base[0] or base[-1] != len(self.after) or (np.diff(base) < 0).any():
-            raise SpecError(self._path("after_base"), len(base), "ascending places in `after`, one more than rows")
+            raise SpecError(
+                self._path("after_base"), len(base), "ascending places in `after`, one more than rows"
+            )
         transfer, before = self.waits()
         self._refuse_wait(transfer, before, before >= transfer, "a transfer of an earlier row")
         elsewhere = self.destination[before] != self.source[transfer]
@@ -246,7 +248,9 @@ class Template:
         """Sizes of blocks from sizes of equally many parts of the vector."""
         parts = len(sizes)
         if not parts or self.n_blocks % parts:
-            raise SpecError("sizes", parts, f"one size for each of {self.n_blocks} blocks, or a divisor of them")
+            raise SpecError(
+                "sizes", parts, f"one size for each of {self.n_blocks} blocks, or a divisor of them"
+            )
         if (sizes < 0).any():
             raise SpecError("sizes", int(sizes.min()), "sizes of at least 0 bytes")
         each = self.n_blocks // parts
@@ -255,7 +259,9 @@ class Template:
 
     def _verify_numbers(self) -> None:
         if self.collective not in (*COLLECTIVES, "custom"):
-            raise SpecError(self._path("collective"), self.collective, f"one of {', '.join(COLLECTIVES)} or custom")
+            raise SpecError(
+                self._path("collective"), self.collective, f"one of {', '.join(COLLECTIVES)} or custom"
+            )
         if not 1 <= self.n_ranks <= MOST_RANKS:
             raise SpecError(self._path("n_ranks"), self.n_ranks, f"1 to {MOST_RANKS} ranks")
         if self.n_pieces < 1:
@@ -266,11 +272,20 @@ class Template:
             raise SpecError(self._path("grid"), self.grid, f"digits whose product is {self.n_ranks}")
         if self.block is None or self.block_base is None:
             if self.n_blocks != self.n_pieces:
-                raise SpecError(self._path("n_blocks"), self.n_blocks, "lists of blocks, or as many as pieces")
+                raise SpecError(
+                    self._path("n_blocks"), self.n_blocks, "lists of blocks, or as many as pieces"
+                )
             return
         base = self.block_base.astype(np.int64)
-        if len(base) != self.n_pieces + 1 or base[0] or base[-1] != len(self.block) or (np.diff(base) < 0).any():
-            raise SpecError(self._path("block_base"), len(base), "ascending places in `block`, one more than pieces")
+        if (
+            len(base) != self.n_pieces + 1
+            or base[0]
+            or base[-1] != len(self.block)
+            or (np.diff(base) < 0).any()
+        ):
+            raise SpecError(
+                self._path("block_base"), len(base), "ascending places in `block`, one more than pieces"
+            )
         if len(self.block) and int(self.block.max()) >= self.n_blocks:
             raise SpecError(self._path("block"), int(self.block.max()), f"blocks below {self.n_blocks}")
 

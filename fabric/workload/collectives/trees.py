@@ -35,9 +35,7 @@ def tree_broadcast(
     row_of = np.full(places, -1, dtype=np.int64)
     row_of[child] = np.arange(len(child))
     rows = Rows()
-    rows.add(
-        parent[child], child, piece=0, count=count, step=step[child], after=[row_of[parent[child]]]
-    )
+    rows.add(parent[child], child, piece=0, count=count, step=step[child], after=[row_of[parent[child]]])
     root = int(np.flatnonzero(parent < 0)[0])
     return rows.build(
         name,
