@@ -72,7 +72,6 @@ def check_template(template: Template) -> None:
     for first in range(0, promise.n_words, each):
         words = range(first, min(first + each, promise.n_words))
         _check_pass(template, units, ends, promise, words, seen)
-    _refuse_nothing(template, units, seen)
     if not promise.repeats:
         _refuse_repeats(template, ends, seen)
 
@@ -229,6 +228,8 @@ def _check_pass(
                 raise _twice(template, units, int(place[twice]))
     silent = np.flatnonzero(~seen.carries)
     seen.carries[silent] = content[silent].any(axis=1)
+    if words.stop == promise.n_words:
+        _refuse_nothing(template, units, seen)
     final = promise.contents(ends.rank, ends.block, words)
     own = final.copy()
     final[~ends.fold.keeps_own] = 0

@@ -25,7 +25,7 @@ from fabric.workload.collectives.kinds import kind_of
 from fabric.workload.collectives.split import split
 from fabric.workload.collectives.template import MOST_RANKS, Template
 
-__all__ = ["algorithm", "algorithm_names", "algorithm_options", "build_template"]
+__all__ = ["algorithm", "algorithm_names", "algorithm_options", "build_template", "forget_templates"]
 
 Builder = Callable[..., Template]
 
@@ -144,3 +144,8 @@ def _build(builder: Builder, n_ranks: int, options: tuple[tuple[str, Any], ...])
 
 
 _built = lru_cache(maxsize=KEPT_TEMPLATES)(_build)
+
+
+def forget_templates() -> None:
+    """Let go of the templates that are kept for the next question."""
+    _built.cache_clear()
