@@ -103,7 +103,7 @@ def _check_activation(matrix: Matrix, number: int, flows: int) -> None:
 
 
 def places_of_waits(matrix: Matrix, waits: list[tuple[int, list[int]]]) -> list[MatrixWait]:
-    """Waits one by one; where both ends of a flow activate a trigger, its destination, which is later, counts."""
+    """Waits one by one; where both ends of a flow activate a trigger, its destination counts."""
     found = []
     for number, before in waits:
         trigger = matrix.flows[number].words["trigger"]

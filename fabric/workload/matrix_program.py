@@ -1,9 +1,9 @@
 """Programs of htsim's connection matrices: every flow a message, every trigger a wait.
 
 A flow that a trigger starts is sent when the flows that activate it are over, as their source
-(`send_done_trigger`: the last ACK is there) or their destination (`recv_done_trigger`) knows it. Where that is
-not the source of the flow that starts, the news travels as a message without payload; there it takes no
-time.
+(`send_done_trigger`: the last ACK is there) or their destination (`recv_done_trigger`) knows it. Where
+that is not the source of the flow that starts, the news travels as a message without payload; there it
+takes no time.
 """
 
 from __future__ import annotations

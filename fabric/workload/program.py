@@ -266,6 +266,7 @@ class ProgramBuilder:
         *,
         size_bytes: int,
         after: Iterable[int] = (),
+        start_ps: int = 0,
         eager: bool = False,
     ) -> int:
         """Add a message; the receiver waits for `after`, too, where it takes part in it."""
