@@ -284,7 +284,7 @@ def _write_task(
     program: Program, writer: _Writer, operation: int, task: int, tag: int
 ) -> tuple[list[int], int]:
     """Rows of a task: those that wait for what the task waits for, and the one that ends it."""
-    template = program.templates[program.template[operation]]
+    template = program.templates[int(program.template[operation])]
     ranks = program.ranks_of(operation)
     own = task - int(program.task_base[operation])
     start, compute = (int(each[operation]) // PS_PER_NS for each in (program.start_ps, program.compute_ps))

@@ -92,7 +92,7 @@ class Program:
 
     def piece_bytes(self, operation: int) -> Int64Array:
         """Size of every piece of an operation."""
-        template = self.templates[self.template[operation]]
+        template = self.templates[int(self.template[operation])]
         first = int(self.pieces[operation])
         if first < 0:
             return template.piece_bytes(int(self.size_bytes[operation]))
@@ -101,7 +101,8 @@ class Program:
     def ranks_of(self, operation: int) -> Int64Array:
         """Ranks of an operation, in the order of its template's."""
         first, last = self.task_base[operation : operation + 2]
-        return self.task_rank[first:last]
+        ranks: Int64Array = self.task_rank[first:last]
+        return ranks
 
     def operation_of(self, tasks: npt.ArrayLike) -> Int64Array:
         """Operations that tasks belong to."""
