@@ -229,6 +229,8 @@ class _Run:
         return received or own
 
     def _sum(self, step: int, one: _Content, other: _Content) -> _Content:
+        if self.given.collective == "custom":
+            return _Content(one.block, one.ranks | other.ranks, (*one.arrivals, *other.arrivals))
         if one.block != other.block:
             what = f"chunks {one.block} and {other.block} of the vector"
             raise SpecError(self._where(step), Said(what), "parts of one chunk to add up")
@@ -293,7 +295,8 @@ class _Run:
             if given.collective == "all_gather":
                 held = [(offset, rank * share + offset) for offset in range(share)]
             elif given.collective == "custom":
-                held = [(offset, offset) for offset in range(int(given.buffer_chunks[rank, 0]))]
+                own = given.buffer_chunks[rank]
+                held = [(each, each) for each in range(int(max(own[:2]) if given.in_place else own[0]))]
             else:
                 held = [(offset, offset) for offset in range(chunks)]
             for offset, block in held:
