@@ -139,6 +139,18 @@ def test_in_network_reduction_exceeds_the_link() -> None:
     assert set(found.sent_bytes.tolist()) == {GIB} == set(found.received_bytes.tolist())
 
 
+@pytest.mark.parametrize(("inside", "nodes"), [(1, 4), (2, 4), (8, 2), (8, 8)])
+def test_all_to_all_over_nodes_exceeds_the_nic_by_what_stays_inside(inside: int, nodes: int) -> None:
+    n_ranks, size = inside * nodes, 64 * MIB
+    links = Links(alpha="0s", rate="400Gbps", ranks_per_node=inside, inside_alpha="0s", inside_rate="100Tbps")
+    for algorithm in ("direct", "rail_aligned"):
+        options = {"ranks_per_node": inside} if algorithm == "rail_aligned" else {}
+        found = told("all_to_all", algorithm, n_ranks, size, links=links, **options)
+        busbw = size / found.lower_bound_s * busbw_factor("all_to_all", n_ranks=n_ranks)
+        excess = (n_ranks - 1) / n_ranks * nodes / (nodes - 1)
+        assert busbw / BYTES_PER_S == pytest.approx(excess, rel=1e-9)
+
+
 @pytest.mark.parametrize("n_ranks", [3, 5, 6, 7, 11, 12, 33])
 def test_folding_costs_two_steps_of_the_whole_vector(n_ranks: int) -> None:
     power = 2 ** int(math.log2(n_ranks))

@@ -129,6 +129,25 @@ def test_a_rank_that_gets_what_it_has_is_an_error() -> None:
         check_template(useless)
 
 
+def test_a_ring_that_goes_once_too_far_is_refused() -> None:
+    """Ring generators of htsim send every chunk 2n - 1 times, where 2n - 2 are enough."""
+    n_ranks = 5
+    rank = np.arange(n_ranks)
+    rows = Rows()
+    sent = np.full(n_ranks, -1)
+    for step in range(2 * n_ranks - 1):
+        sent = rows.add(
+            rank,
+            (rank + 1) % n_ranks,
+            piece=(rank - step - 1) % n_ranks,
+            reduce=step < n_ranks - 1,
+            step=step,
+            after=[np.roll(sent, 1)],
+        )
+    with pytest.raises(SpecError, match="gets what it already has"):
+        check_template(rows.build("far", "all_reduce", n_ranks=n_ranks, n_pieces=n_ranks))
+
+
 @pytest.mark.parametrize(
     ("column", "value", "what"),
     [
