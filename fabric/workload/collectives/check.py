@@ -21,7 +21,7 @@ import numpy.typing as npt
 
 from fabric.errors import SpecError
 from fabric.formats.words import Said
-from fabric.workload.collectives.arrays import Int64Array, bases, expand_ranges
+from fabric.workload.collectives.arrays import Int64Array, bases, expand_ranges, lengths
 from fabric.workload.collectives.levels import generations
 from fabric.workload.collectives.promise import WORD_BITS, Promise, promise_of
 from fabric.workload.collectives.template import Template
@@ -68,6 +68,7 @@ def check_template(template: Template) -> None:
         carries=np.zeros(len(units.block), dtype=np.bool_),
         whole=np.ones(len(ends.arrival), dtype=np.bool_),
         had=np.ones(len(ends.rank), dtype=np.bool_),
+        complete=np.ones(len(ends.before.place), dtype=np.bool_),
     )
     for first in range(0, promise.n_words, each):
         words = range(first, min(first + each, promise.n_words))
@@ -106,6 +107,8 @@ class _Ends:
     rank: Int64Array
     block: Int64Array
     fold: _Fold
+    before: _Fold
+    """What cells have before the last that another rank stores there; cells without one are not in it."""
     arrival_cell: Int64Array
     arrival: Int64Array
     """Units that arrive from another rank in each cell."""
@@ -121,6 +124,8 @@ class _Seen:
     """Arrivals that bring a cell all that it must end with."""
     had: npt.NDArray[np.bool_]
     """Cells that have it from the beginning."""
+    complete: npt.NDArray[np.bool_]
+    """Cells, of those in `_Ends.before`, that have it before it is stored there."""
 
 
 def _units(template: Template) -> _Units:
@@ -206,8 +211,25 @@ def _ends(template: Template, units: _Units, promise: Promise) -> _Ends:
     fold = _fold(place=cell, part=arrival, stores=template.reduce[transfer] == 0, places=len(wanted))
     wire = template.source[transfer] != template.destination[transfer]
     return _Ends(
-        rank=promise.rank, block=promise.block, fold=fold, arrival_cell=cell[wire], arrival=arrival[wire]
+        rank=promise.rank,
+        block=promise.block,
+        fold=fold,
+        before=_before_last_store(template, cell, arrival, transfer, cells=len(wanted)),
+        arrival_cell=cell[wire],
+        arrival=arrival[wire],
     )
+
+
+def _before_last_store(
+    template: Template, cell: Int64Array, arrival: Int64Array, transfer: Int64Array, *, cells: int
+) -> _Fold:
+    """What of arrivals in cells comes before the last, if that is one that another rank stores."""
+    stores = template.reduce[transfer] == 0
+    wire = template.source[transfer] != template.destination[transfer]
+    last = np.full(cells, -1, dtype=np.int64)
+    last[cell[stores & wire]] = np.flatnonzero(stores & wire)
+    earlier = np.arange(len(cell)) < last[cell]
+    return _fold(place=cell[earlier], part=arrival[earlier], stores=stores[earlier], places=cells)
 
 
 def _check_pass(
@@ -240,9 +262,28 @@ def _check_pass(
     if not np.array_equal(final, expected):
         wrong = int(np.flatnonzero((final != expected).any(axis=1))[0])
         _refuse_end(template, ends, wrong, _difference(final, expected, promise, wrong, words))
+    _see_complete(ends, content, own, expected, seen)
     whole, had = np.flatnonzero(seen.whole), np.flatnonzero(seen.had)
     seen.whole[whole] = (content[ends.arrival[whole]] == expected[ends.arrival_cell[whole]]).all(axis=1)
     seen.had[had] = (own[had] == expected[had]).all(axis=1)
+
+
+def _see_complete(ends: _Ends, content: Words, own: Words, expected: Words, seen: _Seen) -> None:
+    """Keep of the cells in `before` those that have all that they must end with, as far as one can see."""
+    left = np.flatnonzero(seen.complete)
+    if not left.size:
+        return
+    fold = ends.before
+    cell, count = fold.place[left], lengths(fold.base)[left]
+    before = np.where(fold.keeps_own[cell][:, np.newaxis], own[cell], 0).astype(np.uint32)
+    some = _Fold(
+        place=np.arange(len(left), dtype=np.int64),
+        base=bases(count),
+        part=fold.part[expand_ranges(fold.base[left], count)],
+        keeps_own=fold.keeps_own,
+    )
+    _add(before, content, some, 0, len(left), disjoint=False)
+    seen.complete[left] = (before == expected[cell]).all(axis=1)
 
 
 def _add(into: Words, content: Words, fold: _Fold, low: int, high: int, *, disjoint: bool) -> int:
@@ -283,6 +324,7 @@ def _refuse_nothing(template: Template, units: _Units, seen: _Seen) -> None:
 
 def _refuse_repeats(template: Template, ends: _Ends, seen: _Seen) -> None:
     times = np.bincount(ends.arrival_cell[seen.whole], minlength=len(ends.rank)) + seen.had
+    times[ends.before.place[seen.complete]] += 1
     twice = np.flatnonzero(times > 1)
     if twice.size:
         _refuse_end(template, ends, int(twice[0]), "gets what it already has")
