@@ -59,7 +59,7 @@ class Collective:
       sent per rank     14336 to 14336 B
       received per rank 14336 to 14336 B
       alpha-beta        70.287 us, busbw 0.204 GB/s
-      lower bound       70.287 us
+      streamed          70.287 us, lower bound 70.287 us
     """
 
     kind: str

@@ -1,13 +1,16 @@
 """What a collective will do, before anything runs: steps, messages, bytes, and how long it takes at least.
 
-Two times are given, for links of a latency alpha and a rate B in each direction of every port:
+Three times are given, for links of a latency alpha and a rate B in each direction of every port, a message of
+m bytes taking `alpha + m/B`:
 
 * **alpha-beta**: every step of the template waits for the one before, and takes alpha and what the busiest
   port carries in it. For the algorithms here this is the textbook's form (ring all-reduce:
   `2(n-1) alpha + 2(n-1)/n S/B`).
-* **lower bound**: alpha for each message of the longest chain of which each waits for the one before, and
-  what the busiest port carries all in all. What streams comes close to it (in-network reduction:
-  `2 h alpha + S/B` with h hops to the root).
+* **streamed**: alpha for each message of the longest chain, and what the busiest port carries all in all: what
+  many small chunks that follow each other come close to (in-network reduction with h hops to the
+  root: `2 h alpha + S/B`).
+* **lower bound**: the longest chain of messages, each of which waits for the one before, or the busiest port and
+  one alpha, whichever is more. Nothing that sends these messages is faster.
 
 Source: Thakur, Rabenseifner and Gropp, doi 10.1177/1094342005051521.
 """
@@ -23,7 +26,7 @@ from fabric.errors import SpecError
 from fabric.units import Duration, Rate
 from fabric.workload.collectives.arrays import Int64Array
 from fabric.workload.collectives.kinds import busbw_factor
-from fabric.workload.collectives.levels import depth
+from fabric.workload.collectives.levels import depth, longest_chain
 from fabric.workload.collectives.template import Template
 
 __all__ = ["Explanation", "Links", "explain"]
@@ -90,7 +93,8 @@ class Explanation:
     sent_bytes, received_bytes : ndarray of int64 [ranks]
         By rank; what stays on a rank is not counted.
     largest_message_bytes : int
-    alpha_beta_s, lower_bound_s : float
+    alpha_beta_s, streamed_s, lower_bound_s : float
+        See above.
     """
 
     collective: str
@@ -105,6 +109,7 @@ class Explanation:
     received_bytes: Int64Array
     largest_message_bytes: int
     alpha_beta_s: float
+    streamed_s: float
     lower_bound_s: float
 
     @property
@@ -128,7 +133,7 @@ class Explanation:
                 "alpha-beta",
                 f"{self.alpha_beta_s * 1e6:.3f} us, busbw {self.busbw_bytes_per_s / 1e9:.3f} GB/s",
             ),
-            ("lower bound", f"{self.lower_bound_s * 1e6:.3f} us"),
+            ("streamed", f"{self.streamed_s * 1e6:.3f} us, lower bound {self.lower_bound_s * 1e6:.3f} us"),
         ]
         title = f"{self.collective}, {self.algorithm}: {self.n_ranks} ranks, {self.size_bytes} B"
         return "\n".join([title, *(f"  {name:<18}{text}" for name, text in rows)])
@@ -182,6 +187,11 @@ def explain(
     inside = (source // links.ranks_per_node == destination // links.ranks_per_node) & (
         links.ranks_per_node > 1
     )
+    alphas, rates = np.array(_kinds(links)).T
+    weight = np.zeros(len(template))
+    weight[wire] = alphas[inside.astype(int)] + sizes / rates[inside.astype(int)]
+    alpha = float(alphas[np.unique(inside.astype(int))].min(initial=np.inf)) if len(wire) else 0.0
+    port = _busiest_port(template, wire, sizes, inside, links)
     return Explanation(
         collective=template.collective,
         algorithm=template.name,
@@ -195,7 +205,8 @@ def explain(
         received_bytes=_by_rank(destination, sizes, ranks),
         largest_message_bytes=int(sizes.max(initial=0)),
         alpha_beta_s=_alpha_beta(template, wire, sizes, inside, links),
-        lower_bound_s=_lower_bound(template, wire, sizes, inside, links, longest),
+        streamed_s=longest * alpha + port,
+        lower_bound_s=max(longest_chain(template, weight), port + alpha if len(wire) else 0.0),
     )
 
 
@@ -225,22 +236,17 @@ def _alpha_beta(
     return float(seconds.sum())
 
 
-def _lower_bound(
-    template: Template,
-    wire: Int64Array,
-    sizes: Int64Array,
-    inside: npt.NDArray[np.bool_],
-    links: Links,
-    longest: int,
+def _busiest_port(
+    template: Template, wire: Int64Array, sizes: Int64Array, inside: npt.NDArray[np.bool_], links: Links
 ) -> float:
+    """Seconds in which the busiest port carries all that it has to."""
     busiest = 0.0
     for here, (_, rate) in zip((~inside, inside), _kinds(links), strict=True):
         for ends in (template.source, template.destination):
             port = _port(template, wire[here], ends, links.ports)
             load = np.bincount(port, weights=sizes[here], minlength=1)
             busiest = max(busiest, float(load.max(initial=0.0)) / rate)
-    alphas = [alpha for here, (alpha, _) in zip((~inside, inside), _kinds(links), strict=True) if here.any()]
-    return longest * min(alphas, default=0.0) + busiest
+    return busiest
 
 
 def _kinds(links: Links) -> list[tuple[float, float]]:

@@ -8,11 +8,12 @@ with arrays.
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from fabric.workload.collectives.arrays import Int64Array, bases, expand_ranges, lengths
 from fabric.workload.collectives.template import Template
 
-__all__ = ["depth", "generations"]
+__all__ = ["depth", "generations", "longest_chain"]
 
 
 def generations(template: Template) -> Int64Array:
@@ -24,17 +25,20 @@ def generations(template: Template) -> Int64Array:
     >>> generations(build_template("all_gather", algorithm="ring", n_ranks=3)).tolist()
     [0, 0, 0, 1, 1, 1]
     """
-    return _longest(template, np.ones(len(template), dtype=np.int64)) - 1
+    return _longest(template, np.ones(len(template))).astype(np.int64) - 1
 
 
 def depth(template: Template) -> int:
     """Messages of the longest chain in which each waits for the one before."""
-    if not len(template):
-        return 0
-    return int(_longest(template, (template.source != template.destination).astype(np.int64)).max())
+    return int(longest_chain(template, (template.source != template.destination).astype(np.float64)))
 
 
-def _longest(template: Template, weight: Int64Array) -> Int64Array:
+def longest_chain(template: Template, weight: npt.NDArray[np.float64]) -> float:
+    """Greatest sum of weights [transfers] of transfers of which each waits for the one before; 0 without any."""
+    return float(_longest(template, weight).max(initial=0.0))
+
+
+def _longest(template: Template, weight: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
     """Greatest sum of weights on a chain of waits that ends with each transfer."""
     transfer, before = template.waits()
     order = np.argsort(before, kind="stable")
