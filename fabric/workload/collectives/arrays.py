@@ -1,0 +1,47 @@
+"""Small pieces of array arithmetic that templates are made with."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+__all__ = ["Int64Array", "bases", "expand_ranges", "lengths"]
+
+Int64Array = npt.NDArray[np.int64]
+
+
+def expand_ranges(first: Int64Array, count: Int64Array) -> Int64Array:
+    """Return `first[0], first[0]+1, ...` (`count[0]` numbers), then those of the next range, and so on.
+
+    Examples
+    --------
+    >>> expand_ranges(np.array([5, 0]), np.array([2, 3])).tolist()
+    [5, 6, 0, 1, 2]
+    """
+    ends = np.cumsum(count)
+    total = int(ends[-1]) if len(ends) else 0
+    shifted: Int64Array = np.arange(total, dtype=np.int64) + np.repeat(first - (ends - count), count)
+    return shifted
+
+
+def bases(count: npt.NDArray[np.integer]) -> Int64Array:
+    """Return where each of ranges of these lengths begins, and where the last ends.
+
+    Examples
+    --------
+    >>> bases(np.array([2, 3])).tolist()
+    [0, 2, 5]
+    """
+    return np.concatenate([np.zeros(1, dtype=np.int64), np.cumsum(count, dtype=np.int64)])
+
+
+def lengths(base: npt.NDArray[np.integer]) -> Int64Array:
+    """Return the lengths of ranges that begin, and the last of which ends, there: what `bases` undoes.
+
+    Examples
+    --------
+    >>> lengths(np.array([0, 2, 5], dtype=np.uint32)).tolist()
+    [2, 3]
+    """
+    wide = base.astype(np.int64)
+    return wide[1:] - wide[:-1]

@@ -1,0 +1,144 @@
+"""`Rows`: a template written down step by step, each step as arrays.
+
+    rows = Rows()
+    first = rows.add(source, destination, piece=..., step=0)
+    rows.add(destination, further, piece=..., step=1, after=[first])
+
+`add` returns the numbers of its rows; `after` takes such numbers, -1 for none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from fabric.workload.collectives.arrays import Int64Array, bases
+from fabric.workload.collectives.template import Template
+
+__all__ = ["JOIN_ABOVE", "Rows", "csr_of_pairs"]
+
+JOIN_ABOVE = 16
+"""With more arrivals than this to wait for, a join stands for them."""
+
+COLUMNS: dict[str, type[np.integer[Any]]] = {
+    **dict.fromkeys(("source", "destination", "piece", "count", "step"), np.uint32),
+    **dict.fromkeys(("channel", "reduce"), np.uint8),
+}
+
+
+class Rows:
+    """Rows of a template that is being made."""
+
+    def __init__(self) -> None:
+        self._columns: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in COLUMNS}
+        self._transfer: list[Int64Array] = []
+        self._before: list[Int64Array] = []
+        self._size = 0
+
+    def __len__(self) -> int:
+        return self._size
+
+    def add(
+        self,
+        source: npt.ArrayLike,
+        destination: npt.ArrayLike,
+        *,
+        piece: npt.ArrayLike,
+        step: npt.ArrayLike,
+        count: npt.ArrayLike = 1,
+        channel: npt.ArrayLike = 0,
+        reduce: npt.ArrayLike = 0,
+        after: Sequence[npt.ArrayLike] = (),
+    ) -> Int64Array:
+        """Append rows.
+
+        Parameters
+        ----------
+        source, destination, piece, count, channel, reduce, step : array_like of int, shape [rows] or scalar
+        after : sequence of array_like of int, each of shape [rows] or [rows, k]
+            Numbers of rows that each row waits for; -1: none.
+
+        Returns
+        -------
+        ndarray of int64 [rows]
+            Numbers of the new rows.
+        """
+        given = (source, destination, piece, count, step, channel, reduce)
+        arrays = np.broadcast_arrays(*(np.atleast_1d(np.asarray(each)) for each in given))
+        rows = np.arange(self._size, self._size + len(arrays[0]), dtype=np.int64)
+        self._size += len(rows)
+        for (name, kind), values in zip(COLUMNS.items(), arrays, strict=True):
+            self._columns[name].append(values.astype(kind))
+        for before in after:
+            wide = (
+                np.asarray(before, dtype=np.int64).reshape(len(rows), -1) if len(rows) else np.empty((0, 1))
+            )
+            own = np.broadcast_to(rows[:, np.newaxis], wide.shape)
+            there = wide >= 0
+            self._transfer.append(own[there])
+            self._before.append(wide[there].astype(np.int64))
+        return rows
+
+    def join(
+        self,
+        rank: npt.ArrayLike,
+        arrivals: Int64Array,
+        *,
+        piece: npt.ArrayLike,
+        step: int,
+        count: npt.ArrayLike = 1,
+    ) -> Int64Array:
+        """What to wait for to have all of `arrivals` [rows, k]: they themselves, or joins if they are many.
+
+        Returns
+        -------
+        ndarray of int64 [rows, k] or [rows, 1]
+        """
+        if arrivals.shape[1] <= JOIN_ABOVE:
+            return arrivals
+        return self.add(rank, rank, piece=piece, count=count, step=step, after=[arrivals])[:, np.newaxis]
+
+    def build(self, name: str, collective: str, *, n_ranks: int, n_pieces: int, **others: Any) -> Template:
+        """Return the template.
+
+        Parameters
+        ----------
+        name, collective, n_ranks, n_pieces
+            As of `Template`.
+        **others
+            Further fields of `Template`.
+
+        Raises
+        ------
+        SpecError
+            If the rows are no template.
+        """
+        columns: dict[str, Any] = {name: _joined(self._columns[name], kind) for name, kind in COLUMNS.items()}
+        pairs = (_joined(each, np.int64) for each in (self._transfer, self._before))
+        base, after = csr_of_pairs(*pairs, rows=self._size)
+        return Template(
+            name=name,
+            collective=collective,
+            n_ranks=n_ranks,
+            n_pieces=n_pieces,
+            **columns,
+            after_base=base.astype(np.uint32),
+            after=after.astype(np.uint32),
+            **others,
+        ).verify()
+
+
+def csr_of_pairs(transfer: Int64Array, before: Int64Array, *, rows: int) -> tuple[Int64Array, Int64Array]:
+    """Return pairs (transfer, transfer before it) as base and list, each list ascending, no pair twice."""
+    key = transfer * max(rows, 1) + before
+    if not (key[1:] > key[:-1]).all():
+        key = np.unique(key)
+        transfer, before = np.divmod(key, max(rows, 1))
+    return bases(np.bincount(transfer, minlength=rows)), before
+
+
+def _joined(parts: list[npt.NDArray[Any]], kind: type[np.integer[Any]]) -> npt.NDArray[Any]:
+    return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, dtype=kind), *parts])
