@@ -111,6 +111,7 @@ def lower(
         **columns,
         **_run_fields(run, columns["port_delay_ps"]),
         pfc_frame_bytes=int(switch.pfc.frame),
+        program=None,
     )
 
 

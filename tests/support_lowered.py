@@ -86,6 +86,7 @@ TRANSPORT_DEFAULTS: dict[str, Any] = {
     "reorder_frames": 1,
     "path_mode": 0,
     "selective": 0,
+    "least_frame_bytes": 64,
 }
 
 Overrides = Mapping[str, Any]
@@ -219,6 +220,7 @@ def small_lowered(
         pin_base=np.zeros(n_nodes + 1, np.uint32),
         pin_key=np.zeros(0, np.uint64),
         pin_port=np.zeros(0, np.uint16),
+        program=None,
     )
     for port, overrides in (ports or {}).items():
         for name, value in overrides.items():

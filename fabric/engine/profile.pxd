@@ -102,3 +102,4 @@ cdef struct TransportProfile:
     u32 reorder_frames              # selective repeat: a frame is lost when one so far beyond it has arrived
     u8 path_mode
     u8 selective                    # selective repeat instead of go-back-N
+    u32 least_frame_bytes           # what shorter data frames are padded to

@@ -125,6 +125,7 @@ class Transport:
     reorder_frames: int
     path_mode: int
     selective: int
+    least_frame_bytes: int
 
     def window_at(self, rate_bps: float, *, line_bps: float) -> int:
         """Frames that may be outstanding at a rate; 0: as many as there are."""
@@ -144,7 +145,7 @@ class SchedulerTable:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """One message from one host to another, as described before the run."""
+    """One message from one host to another, as described before the run; or a connection, of 0 frames."""
 
     number: int
     source: int
@@ -157,9 +158,10 @@ class Flow:
     start_ps: int
     path_hash: int
 
-    def frame_bytes(self, sequence: int) -> int:
-        """Size of the frame with this number; only the last one may be shorter."""
-        return self.last_frame_bytes if sequence == self.frames - 1 else self.transport.frame_bytes
+    @property
+    def is_connection(self) -> bool:
+        """Whether messages are posted on it while time runs; otherwise it is one message itself."""
+        return self.frames == 0
 
 
 def _read_records(array: npt.NDArray[np.void], make: Callable[..., _Record]) -> list[_Record]:
