@@ -23,6 +23,7 @@ from fabric.lowering.dependencies import dependency_columns
 from fabric.lowering.flows import flow_columns
 from fabric.lowering.paths import path_columns
 from fabric.lowering.ports import node_columns, port_columns
+from fabric.lowering.programs import program_arrays
 from fabric.lowering.recording import record_columns
 from fabric.lowering.transports import pattern_transports
 from fabric.routing import Routes, find_routes
@@ -32,6 +33,7 @@ from fabric.topology.build import build_network
 from fabric.topology.network import Network
 from fabric.units import Duration
 from fabric.workload.flow_table import FlowTable
+from fabric.workload.program import Program
 
 __all__ = ["lookahead_ps", "lower"]
 
@@ -41,6 +43,7 @@ def lower(
     *,
     network: Network | None = None,
     flows: FlowTable | None = None,
+    program: Program | None = None,
     base_dir: str | Path | None = None,
 ) -> Lowered:
     """Build the arrays of a scenario.
@@ -52,6 +55,8 @@ def lower(
         Used instead of the one that `scenario.topology` describes.
     flows : FlowTable, optional
         Used instead of those that `scenario.traffic` describes.
+    program : Program, optional
+        Runs beside the flows; its connections are numbered after them.
     base_dir : path, optional
         Where files that the topology names by a relative path are looked for.
 
@@ -78,6 +83,11 @@ def lower(
         from fabric.workload import build_flows
 
         flows = build_flows(scenario, network)
+    n_flows = len(flows)
+    connected = None
+    if program is not None:
+        connected = program_arrays(program, n_hosts=network.n_hosts)
+        flows = FlowTable.concatenate([flows, connected.flows])
     run, switch = scenario.run, scenario.switch
     routes = find_routes(network, weights=scenario.routing.weights)
     patterns = pattern_transports(
@@ -107,11 +117,12 @@ def lower(
         port_delay_ps=columns["port_delay_ps"],
         flow_hash=columns["flow_hash"],
     )
+    columns["flow_frames"][n_flows:] = 0
     return Lowered(
         **columns,
         **_run_fields(run, columns["port_delay_ps"]),
         pfc_frame_bytes=int(switch.pfc.frame),
-        program=None,
+        program=None if connected is None else connected.program,
     )
 
 

@@ -6,6 +6,7 @@ and receives is done. A *transfer* is posted when its task has begun, all that i
 at its source, and the transfers before it on its *lane* (to the same rank on the same channel) have been
 posted. So whatever happens follows from what happened at one host, in the order in which it did.
 
+A *join* is a transfer of a rank to itself: it sends nothing, and arrives when it waits for nothing more.
 Messages between ranks of one host are copied, one after the other on a connection of their own.
 """
 
@@ -38,12 +39,13 @@ class Poster(Protocol):
 class _Task:
     """What one rank still has to do of an operation that has begun to concern it."""
 
-    __slots__ = ("has_begun", "posted", "remaining", "waits")
+    __slots__ = ("has_begun", "joins", "posted", "remaining", "waits")
 
     def __init__(self, program: Program, rank: int) -> None:
         lanes = program.lanes_of(rank)
         transfers = [t for lane in lanes for t in program.transfers_of(lane)]
         self.has_begun = False
+        self.joins: list[int] = []
         self.remaining = program.rank_receives[rank] + len(transfers)
         self.waits = {t: program.transfer_waits[t] for t in transfers}
         self.posted = dict.fromkeys(lanes, 0)
@@ -112,6 +114,7 @@ class Walker:
         state.has_begun = True
         for lane in state.posted:
             self._advance(task, state, lane, now_ps)
+        self._take_joins(task, state, now_ps)
         self._leave_if_done(task, state, now_ps)
 
     def on_arrival(self, operation: int, transfer: int, now_ps: int) -> None:
@@ -119,11 +122,8 @@ class Walker:
         program = self.program
         task = program.task_at(operation, program.destination_of(transfer))
         state = self._state(task)
-        state.remaining -= 1
-        for waiting in program.transfers_after(transfer):
-            state.waits[waiting] -= 1
-            if state.waits[waiting] == 0 and state.has_begun:
-                self._advance(task, state, program.transfer_lane[waiting], now_ps)
+        self._take(task, state, transfer, now_ps)
+        self._take_joins(task, state, now_ps)
         self._leave_if_done(task, state, now_ps)
 
     def on_acknowledged(self, operation: int, transfer: int, now_ps: int) -> None:
@@ -164,6 +164,18 @@ class Walker:
             self._tasks[task] = _Task(self.program, self.program.rank_of(task))
         return self._tasks[task]
 
+    def _take(self, task: int, state: _Task, transfer: int, now_ps: int) -> None:
+        """Let a transfer have arrived; what comes after it waits for one less."""
+        state.remaining -= 1
+        for waiting in self.program.transfers_after(transfer):
+            state.waits[waiting] -= 1
+            if state.waits[waiting] == 0 and state.has_begun:
+                self._advance(task, state, self.program.transfer_lane[waiting], now_ps)
+
+    def _take_joins(self, task: int, state: _Task, now_ps: int) -> None:
+        while state.joins:
+            self._take(task, state, state.joins.pop(), now_ps)
+
     def _advance(self, task: int, state: _Task, lane: int, now_ps: int) -> None:
         """Post what can be posted of a lane."""
         transfers = self.program.transfers_of(lane)
@@ -172,6 +184,9 @@ class Walker:
             if state.waits[transfer]:
                 break
             state.posted[lane] += 1
+            if self.program.is_join(transfer):
+                state.joins.append(transfer)
+                continue
             self._send(task, transfer, now_ps)
             if self.program.operation_eager[self.program.operation_of(task)]:
                 state.remaining -= 1

@@ -100,6 +100,10 @@ class Program:
         """The rank (a row) that a transfer goes to."""
         return self.lane_destination[self.transfer_lane[transfer]]
 
+    def is_join(self, transfer: int) -> bool:
+        """Whether a transfer is of a rank to itself."""
+        return self.destination_of(transfer) == self.source_of(transfer)
+
     def connection_of(self, operation: int, transfer: int) -> int:
         """The connection that a transfer of an operation takes."""
         first_rank = self.template_rank_base[self.operation_template[operation]]

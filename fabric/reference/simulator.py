@@ -283,10 +283,8 @@ class Simulator:
         if lowered.program is None:
             return None
 
-        def post(
-            host: int, flow: int, size_bytes: int, *, operation: int, transfer: int, now_ps: int
-        ) -> None:
-            self._hosts[host].post(flow, size_bytes, operation=operation, transfer=transfer, now_ps=now_ps)
+        def post(host: int, flow: int, size_bytes: int, **message: int) -> None:
+            self._hosts[host].post(flow, size_bytes, **message)
 
         first_connection = lowered.n_flows - lowered.program.n_connections
         walker = Walker(lowered.program, first_connection=first_connection, clock=self._clock, post=post)
