@@ -18,7 +18,7 @@ from fabric.engine.rng cimport entropy_hash
 from fabric.engine.sequence_set cimport set_add, set_has, set_take
 from fabric.engine.start cimport ON_DELIVERED, release_dependents
 from fabric.engine.types cimport i64, likely, u8, u32, unlikely
-from fabric.engine.walker cimport advance_ports, on_arrived
+from fabric.engine.walker cimport advance_ports, on_arrived, try_ports
 from fabric.engine.world cimport ERROR_MEMORY, World
 
 cdef enum:
@@ -191,6 +191,8 @@ cdef inline void take_messages(World* w, Node* n, Receiver* r, u32 flow, i64 tim
         r.alive = 0
         w.flow_delivered_ps[flow] = time_ps
         on_arrived(w, n, message.operation, message.transfer, time_ps)
+    if r.alive == 0:
+        try_ports(w, n, time_ps)
     if c.arrived == c.tail:
         r.alive = 0
 

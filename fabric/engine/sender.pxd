@@ -26,7 +26,7 @@ from fabric.engine.port cimport Port
 from fabric.engine.selective cimport selective_news, selective_timeout
 from fabric.engine.start cimport ON_COMPLETE, release_dependents
 from fabric.engine.types cimport i64, u32, unlikely
-from fabric.engine.walker cimport advance_ports, on_acknowledged
+from fabric.engine.walker cimport advance_ports, on_acknowledged, try_ports
 from fabric.engine.world cimport ERROR_MEMORY, World, check
 
 
@@ -43,8 +43,9 @@ cdef inline void complete(World* w, u32 flow, Sender* s, i64 time_ps) noexcept n
 
 
 cdef inline void settle_ready(World* w, u32 flow, Sender* s, i64 time_ps) noexcept nogil:
-    """Whether and when a flow may send can have changed, either way: a window can shrink with its rate."""
-    if unlikely(s.flags & (SENDER_LISTENS | SENDER_SELECTIVE)) and s.flags & SENDER_READY:
+    """Whether and when a flow may send can have changed, either way: a window can shrink with its rate, and all
+    that a connection was to send again can have been acknowledged."""
+    if unlikely(s.flags & (SENDER_LISTENS | SENDER_SELECTIVE | SENDER_CONNECTION)) and s.flags & SENDER_READY:
         if s.cc_flags & CC_MOVED or not sendable(s):
             leave_ready(w, flow, s)
     s.cc_flags &= ~CC_MOVED
@@ -104,7 +105,8 @@ cdef inline void on_connection_feedback(World* w, Node* n, u32 flow, Sender* s, 
     cdef Connection* c = &w.connections[flow - w.first_connection]
     cdef Message message
     cdef u32 acked = s.acked, next_frame
-    if frame.kind != CNP and c.head != c.tail and frame.sequence >= message_slot(c, c.head).end:
+    cdef bint ends = frame.kind != CNP and c.head != c.tail and frame.sequence >= message_slot(c, c.head).end
+    if ends:
         advance_ports(w, n, time_ps)
     else:
         nic_advance(w, n, s.port, p, time_ps)
@@ -124,6 +126,8 @@ cdef inline void on_connection_feedback(World* w, Node* n, u32 flow, Sender* s, 
         c.head += 1
         w.flow_completed_ps[flow] = time_ps
         on_acknowledged(w, n, message.operation, message.transfer, time_ps)
+    if ends:
+        try_ports(w, n, time_ps)
 
 
 cdef inline void on_feedback(World* w, Node* n, const Packet* frame, i64 time_ps) noexcept nogil:

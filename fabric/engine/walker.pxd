@@ -9,8 +9,9 @@ from libc.string cimport memcpy, memset
 
 from fabric.engine.flow cimport Sender
 from fabric.engine.message cimport Connection, Message, load_message, message_push, message_slot
-from fabric.engine.nic cimport make_ready, nic_advance, nic_try
+from fabric.engine.nic cimport make_ready, nic_advance, nic_next_start, nic_start
 from fabric.engine.node cimport TIMER_BEGIN, TIMER_COPIED, TIMER_ENTER, Node, timer_push
+from fabric.engine.port cimport Port
 from fabric.engine.profile cimport TransportProfile
 from fabric.engine.program cimport (
     Program,
@@ -21,7 +22,7 @@ from fabric.engine.program cimport (
     transfer_bytes,
 )
 from fabric.engine.start cimport open_sender
-from fabric.engine.types cimport i64, later, u8, u32, u64
+from fabric.engine.types cimport i64, later, u8, u32
 from fabric.engine.world cimport ERROR_FRAMES, ERROR_MEMORY, World
 
 cdef enum:
@@ -45,6 +46,16 @@ cdef inline void advance_ports(World* w, Node* n, i64 time_ps) noexcept nogil:
     cdef u32 port
     for port in range(n.port_base, n.port_base + n.n_ports):
         nic_advance(w, n, port, &w.ports[port], time_ps)
+
+
+cdef inline void try_ports(World* w, Node* n, i64 time_ps) noexcept nogil:
+    """After all that an event has set off: what has been posted may begin."""
+    cdef u32 port
+    cdef Port* p
+    for port in range(n.port_base, n.port_base + n.n_ports):
+        p = &w.ports[port]
+        while p.busy_ps <= time_ps and nic_next_start(w, n, port, p) <= time_ps:
+            nic_start(w, n, port, p, time_ps)
 
 
 cdef inline bint new_state(Program* p, const Visit* v, u32 n_transfers) noexcept nogil:
@@ -84,8 +95,8 @@ cdef inline bint visit(World* w, Visit* v, u32 operation, u32 rank, i64 time_ps)
     return True
 
 
-cdef inline void post_message(World* w, Node* n, u32 connection, Message* message, i64 size_bytes, i64 time_ps) noexcept nogil:
-    """Posts a message of so many bytes on a connection, and lets it go if it may."""
+cdef inline void post_message(World* w, u32 connection, Message* message, i64 size_bytes, i64 time_ps) noexcept nogil:
+    """Posts a message of so many bytes on a connection."""
     cdef u32 flow = w.first_connection + connection
     cdef Sender* s = &w.senders[flow]
     cdef Connection* c = &w.connections[connection]
@@ -107,7 +118,6 @@ cdef inline void post_message(World* w, Node* n, u32 connection, Message* messag
     if was_idle:
         load_message(c, s)
     make_ready(w, flow, s, time_ps)
-    nic_try(w, n, s.port, &w.ports[s.port], time_ps)
 
 
 cdef inline void copy_message(World* w, Node* n, u32 connection, const Message* message, i64 size_bytes, i64 time_ps) noexcept nogil:
@@ -136,7 +146,7 @@ cdef inline void send(World* w, Node* n, Visit* v, u32 lane, u32 transfer) noexc
     message.transfer = transfer
     p.sent_bytes[v.operation] += size_bytes
     if connection < p.n_connections:
-        post_message(w, n, connection, &message, size_bytes, v.time_ps)
+        post_message(w, connection, &message, size_bytes, v.time_ps)
     else:
         copy_message(w, n, connection, &message, size_bytes, v.time_ps)
 
@@ -265,6 +275,7 @@ cdef inline void on_program_timer(World* w, Node* n, u8 kind, u32 id, i64 time_p
         on_enter(w, n, id, time_ps)
     else:
         on_begin(w, n, id, time_ps)
+    try_ports(w, n, time_ps)
 
 
 cdef inline bint program_done(const World* w) noexcept nogil:

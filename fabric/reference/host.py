@@ -90,7 +90,11 @@ class Host(Node):
             self._start(sender, now_ps)
         sender.messages.post(size_bytes, operation=operation, transfer=transfer)
         self._enter_if_sendable(sender, now_ps)
-        self.try_port(sender.port, now_ps)
+
+    def try_ports(self, now_ps: int) -> None:
+        """Messages may have been posted: try every port."""
+        for port in self.ports:
+            self.try_port(port, now_ps)
 
     def on_retransmission_timer(self, flow: int, now_ps: int) -> None:
         """A timer that was set has run out; there may have been progress since."""
@@ -122,12 +126,16 @@ class Host(Node):
             receiver.ack_port = port.local
             if not receiver.timer_is_pending:
                 self._set_ack_timer(receiver)
-        for message in receiver.messages.take_arrived(receiver.expected):
-            receiver.delivered_ps = now_ps
-            if self.program is not None and receiver.flow.is_connection:
-                self.program.on_arrival(message.operation, message.transfer, now_ps)
-            else:
-                self._dependencies.on_end(frame.flow, kind=ON_DELIVERED, now_ps=now_ps)
+        messages = receiver.messages.take_arrived(receiver.expected)
+        if not messages:
+            return
+        receiver.delivered_ps = now_ps
+        if self.program is None or not receiver.flow.is_connection:
+            self._dependencies.on_end(frame.flow, kind=ON_DELIVERED, now_ps=now_ps)
+            return
+        for message in messages:
+            self.program.on_arrival(message.operation, message.transfer, now_ps)
+        self.try_ports(now_ps)
 
     def on_delayed_ack(self, flow: int, now_ps: int) -> None:
         """The timer of an ACK that was put off has run out; it may have been sent since."""
@@ -165,6 +173,7 @@ class Host(Node):
             for message in sender.messages.take_acknowledged(sender.acked):
                 sender.completed_ps = now_ps
                 self.program.on_acknowledged(message.operation, message.transfer, now_ps)
+            self.try_ports(now_ps)
 
     def _settle(self, sender: Sender, now_ps: int) -> None:
         """A flow may send now or earlier, or no longer (a window can shrink): the port is tried."""

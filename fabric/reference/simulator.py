@@ -231,6 +231,7 @@ class Simulator:
             node.on_flow_start(event.minor, event.time_ps)
         else:
             self._on_program_timer(event)
+            node.try_ports(event.time_ps)
 
     def _on_program_timer(self, event: Event) -> None:
         assert self._walker is not None
