@@ -48,6 +48,8 @@ class Outcome:
         Its columns, as they came.
     rows : dict
         By stream, its rows.
+    waiting : tuple of numpy.ndarray
+        What ranks of a program lack.
     """
 
     lowered: Lowered
@@ -55,12 +57,13 @@ class Outcome:
     until_ps: int
     columns: dict[str, Any]
     rows: dict[str, Rows]
+    waiting: tuple[Rows, Rows]
 
     @classmethod
     def of(cls, engine: Any, *, lowered: Lowered, reason: str, until_ps: int) -> Outcome:
         """Ask an engine that has stopped."""
         rows = {stream: engine.rows(stream) for stream in STREAMS}
-        return cls(lowered, reason, until_ps, engine.columns(), rows)
+        return cls(lowered, reason, until_ps, engine.columns(), rows, engine.waiting())
 
     @property
     def counters(self) -> dict[str, int]:
@@ -182,7 +185,9 @@ def _check_program(outcome: Outcome) -> None:
     assert np.all((left[before] <= entered[program.task_next])[ready]), "entered before another was left"
     if outcome.reason == "FINISHED":
         expected = [_operation_bytes(program, number) for number in range(len(program.operation_bytes))]
-        np.testing.assert_array_equal(outcome.columns["operation_sent_bytes"], expected, "bytes of operations")
+        np.testing.assert_array_equal(
+            outcome.columns["operation_sent_bytes"], expected, "bytes of operations"
+        )
 
 
 def _operation_bytes(program: LoweredProgram, operation: int) -> int:

@@ -31,11 +31,12 @@ from fabric.spec import (
     ThroughputRecord,
     TrafficClass,
 )
+from fabric.workload.program import Program
 
-__all__ = ["scenarios", "with_pool"]
+__all__ = ["POOL_FRAMES", "scenarios", "with_pool"]
 
 ROOMY_BUFFER_BYTES = 10**12 - 1
-MOST_POOL_FRAMES = 400
+POOL_FRAMES = (8, 3, 1, 20, 40, 400)
 LATENCIES = ("0ns", "500ns", "123456ps")
 RESPONSES = ("0ns", "150ns", "1ps", "2us")
 ALPHAS = (0.125, 0.5, 1.0, 4.0, 2.0**-6)
@@ -73,16 +74,16 @@ def scenarios(draw: st.DrawFn) -> Scenario:
         record=draw(_records(frame_bytes)),
         routing=draw(routings(topology)),
     )
-    return with_pool(scenario, pool_bytes=frame_bytes * pick(draw, (8, 3, 1, 20, 40, MOST_POOL_FRAMES)))
+    return with_pool(scenario, pool_bytes=frame_bytes * pick(draw, POOL_FRAMES))
 
 
-def with_pool(scenario: Scenario, *, pool_bytes: int) -> Scenario:
+def with_pool(scenario: Scenario, *, pool_bytes: int, program: Program | None = None) -> Scenario:
     """Give the switches the buffer with which the smallest shared pool has `pool_bytes`."""
 
     def with_buffer(buffer_bytes: int) -> Scenario:
         return scenario.replace(switch=scenario.switch.replace(buffer=buffer_bytes))
 
-    roomy = lower(with_buffer(ROOMY_BUFFER_BYTES))
+    roomy = lower(with_buffer(ROOMY_BUFFER_BYTES), program=program)
     smallest_pool = int(roomy.node_shared_bytes[roomy.n_hosts :].min())
     return with_buffer(ROOMY_BUFFER_BYTES - smallest_pool + pool_bytes)
 

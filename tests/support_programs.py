@@ -19,6 +19,8 @@ from fabric.workload.program import Operation, Program
 
 __all__ = ["Table", "all_to_all", "random_program", "random_table", "ring", "with_program"]
 
+MOST_RANKS = 8
+
 Row = tuple[int, int, int, int, int, Sequence[int]]
 
 
@@ -66,7 +68,9 @@ def ring(n_ranks: int, *, rounds: int = 2) -> Table:
 def all_to_all(n_ranks: int) -> Table:
     """Each rank sends its piece to every other, all at once."""
     steps, ranks = range(1, n_ranks), range(n_ranks)
-    return Table(n_ranks, n_ranks, [(r, (r + k) % n_ranks, (r + k) % n_ranks, 1, 0, []) for k in steps for r in ranks])
+    return Table(
+        n_ranks, n_ranks, [(r, (r + k) % n_ranks, (r + k) % n_ranks, 1, 0, []) for k in steps for r in ranks]
+    )
 
 
 def random_table(rng: random.Random, n_ranks: int, *, transfers: int) -> Table:
@@ -79,13 +83,15 @@ def random_table(rng: random.Random, n_ranks: int, *, transfers: int) -> Table:
         arrivals = [number for number, row in enumerate(rows) if row[1] == source]
         after = sorted(rng.sample(arrivals, min(len(arrivals), rng.choice([0, 1, 1, 2, 4]))))
         piece = rng.randrange(pieces)
-        rows.append((source, destination, piece, rng.randint(1, pieces - piece), rng.choice([0, 0, 1]), after))
+        rows.append(
+            (source, destination, piece, rng.randint(1, pieces - piece), rng.choice([0, 0, 1]), after)
+        )
     return Table(n_ranks, pieces, rows)
 
 
 def random_program(rng: random.Random, n_hosts: int, *, most_bytes: int) -> Program:
     """A program by chance: operations on some ranks, several ranks on a host, orders that differ."""
-    n_ranks = rng.randint(1, 2 * n_hosts)
+    n_ranks = rng.randint(1, min(MOST_RANKS, 2 * n_hosts))
     hosts = tuple(rng.randrange(n_hosts) for _ in range(n_ranks))
     groups = [tuple(rng.sample(range(n_ranks), rng.randint(1, n_ranks))) for _ in range(3)]
     tables = {group: _some_table(rng, len(group)) for group in groups}

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from support_lowered import US, small_lowered
-from support_programs import Table, all_to_all, ring, with_program
+from support_programs import Table, ring, with_program
 
 from fabric.reference import Simulator
 from fabric.workload.program import Operation, Program
@@ -20,7 +20,9 @@ ALPHA_PS = 2 * US
 PAYLOAD = 4096
 
 
-def run(program: Program, *, hosts: int, reason: str = "FINISHED", **fields: Any) -> tuple[Simulator, dict[str, Any]]:
+def run(
+    program: Program, *, hosts: int, reason: str = "FINISHED", **fields: Any
+) -> tuple[Simulator, dict[str, Any]]:
     simulator = Simulator(small_lowered(**with_program(program, hosts=hosts), **fields))
     assert simulator.run() == reason
     simulator.check_invariants()
@@ -48,7 +50,7 @@ class TestTimes:
 
     @pytest.mark.parametrize("n_ranks", [2, 3, 8])
     def test_a_ring_takes_its_steps(self, n_ranks: int) -> None:
-        """All ranks in step: each of the 2 (n - 1) steps takes one frame over two links, and its ACK at the end."""
+        """All ranks in step: each of the 2 (n - 1) steps takes one frame over two links."""
         _, columns = run(one(ring(n_ranks), n_ranks * PAYLOAD, eager=True), hosts=n_ranks)
         steps = 2 * (n_ranks - 1)
         # the ACK of one step is in the way of the frame of the next
