@@ -27,7 +27,7 @@ from fabric.engine.selective cimport selective_news, selective_timeout
 from fabric.engine.start cimport ON_COMPLETE, release_dependents
 from fabric.engine.types cimport i64, u32, unlikely
 from fabric.engine.walker cimport advance_ports, on_acknowledged, try_ports
-from fabric.engine.world cimport ERROR_MEMORY, World, check
+from fabric.engine.world cimport World, check
 
 
 cdef inline void complete(World* w, u32 flow, Sender* s, i64 time_ps) noexcept nogil:

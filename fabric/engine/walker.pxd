@@ -52,10 +52,11 @@ cdef inline void try_ports(World* w, Node* n, i64 time_ps) noexcept nogil:
     """After all that an event has set off: what has been posted may begin."""
     cdef u32 port
     cdef Port* p
+    cdef u8 candidates
     for port in range(n.port_base, n.port_base + n.n_ports):
         p = &w.ports[port]
-        while p.busy_ps <= time_ps and nic_next_start(w, n, port, p) <= time_ps:
-            nic_start(w, n, port, p, time_ps)
+        while p.busy_ps <= time_ps and p.backlog and nic_next_start(w, n, port, p, time_ps, &candidates) <= time_ps:
+            nic_start(w, n, port, p, candidates, time_ps)
 
 
 cdef inline bint new_state(Program* p, const Visit* v, u32 n_transfers) noexcept nogil:
