@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from support_lowered import US, busy_lowered, small_lowered
 
+from fabric.lowered import Lowered
 from fabric.lowering.programs import program_arrays
 from fabric.reference.rng import fmix32
 from fabric.workload.program import Operation, Program
 
-__all__ = ["Table", "all_to_all", "random_program", "random_table", "ring", "with_program"]
+__all__ = ["Table", "all_to_all", "busy_program", "random_program", "random_table", "ring", "with_program"]
 
 MOST_RANKS = 8
+FLOW_COLUMNS = (
+    *("flow_source", "flow_destination", "flow_frames", "flow_last_frame_bytes", "flow_start_ps"),
+    *("flow_hash", "flow_waits", "dep_base", "dep_flow", "dep_delay_ps", "dep_on"),
+)
 
 Row = tuple[int, int, int, int, int, Sequence[int]]
 
@@ -125,7 +131,7 @@ def _some_table(rng: random.Random, n_ranks: int) -> Table:
 
 def _some_size(rng: random.Random, table: Table, most_bytes: int) -> Any:
     if rng.random() < 0.7:
-        return rng.choice([0, rng.randint(0, most_bytes)])
+        return rng.choice([0, *[rng.randint(0, most_bytes)] * 3])
     return tuple(rng.randint(0, most_bytes // table.n_pieces) for _ in range(table.n_pieces))
 
 
@@ -139,3 +145,35 @@ def with_program(program: Program, *, hosts: int) -> dict[str, Any]:
         )
     ]
     return {"hosts": hosts, "flows": flows, "program": lowered.program}
+
+
+def busy_program(seed: int) -> Lowered:
+    """A program on a small fabric with everything in it, by chance: `busy_lowered` with other flows."""
+    rng = random.Random(seed)
+    busy = busy_lowered(seed)
+    base, hosts = busy.node_port_base, busy.n_hosts
+    connected = with_program(
+        random_program(rng, hosts, most_bytes=rng.choice([3_000, 40_000, 120_000])), hosts=hosts
+    )
+    transports = busy.transports.copy()
+    for row in transports:
+        row["rto_ps"] = rng.choice([60, 60, 200, 200, 0]) * US
+        row["ack_delay_ps"] = rng.choice([0, 0, US, 10 * US])
+        row["path_mode"], row["path_count"] = rng.choice([0, 0, 1, 2]), 4
+        row["payload_bytes"] = row["frame_bytes"] - 64
+        if row["congestion"] not in (3, 5) and rng.random() < 0.6:
+            row["selective"], row["reorder_frames"], row["telemetry"] = 1, rng.choice([1, 3]), 0
+    flows = connected["flows"]
+    sources = [flow["source"] for flow in flows]
+    columns = small_lowered(**connected)
+    return replace(
+        busy,
+        n_flows=len(flows),
+        program=columns.program,
+        transports=transports,
+        **{name: getattr(columns, name) for name in FLOW_COLUMNS},
+        flow_port=np.array([rng.randrange(base[host], base[host + 1]) for host in sources], np.uint32),
+        flow_class=np.array([rng.randrange(busy.n_classes) for _ in flows], np.uint8),
+        flow_transport=np.array([rng.randrange(len(transports)) for _ in flows], np.uint16),
+        flow_record=np.full(len(flows), 3, np.uint8),
+    )
