@@ -9,6 +9,7 @@ Lowering is deterministic: the same scenario gives the same arrays.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,7 +24,7 @@ from fabric.lowering.dependencies import dependency_columns
 from fabric.lowering.flows import flow_columns
 from fabric.lowering.paths import path_columns
 from fabric.lowering.ports import node_columns, port_columns
-from fabric.lowering.programs import program_arrays
+from fabric.lowering.programs import lower_jobs
 from fabric.lowering.recording import record_columns
 from fabric.lowering.transports import pattern_transports
 from fabric.routing import Routes, find_routes
@@ -33,7 +34,7 @@ from fabric.topology.build import build_network
 from fabric.topology.network import Network
 from fabric.units import Duration
 from fabric.workload.flow_table import FlowTable
-from fabric.workload.program import Program
+from fabric.workload.job import Job
 
 __all__ = ["lookahead_ps", "lower"]
 
@@ -43,7 +44,7 @@ def lower(
     *,
     network: Network | None = None,
     flows: FlowTable | None = None,
-    program: Program | None = None,
+    jobs: Sequence[Job] = (),
     base_dir: str | Path | None = None,
 ) -> Lowered:
     """Build the arrays of a scenario.
@@ -55,8 +56,8 @@ def lower(
         Used instead of the one that `scenario.topology` describes.
     flows : FlowTable, optional
         Used instead of those that `scenario.traffic` describes.
-    program : Program, optional
-        Runs beside the flows; its connections are numbered after them.
+    jobs : sequence of Job
+        Programs that run beside the flows; their connections are numbered after these.
     base_dir : path, optional
         Where files that the topology names by a relative path are looked for.
 
@@ -84,10 +85,9 @@ def lower(
 
         flows = build_flows(scenario, network)
     n_flows = len(flows)
-    connected = None
-    if program is not None:
-        connected = program_arrays(program, n_hosts=network.n_hosts)
-        flows = FlowTable.concatenate([flows, connected.flows])
+    lowered_jobs = lower_jobs(jobs, n_hosts=network.n_hosts) if jobs else None
+    if lowered_jobs is not None:
+        flows = FlowTable.concatenate([flows, lowered_jobs.flows])
     run, switch = scenario.run, scenario.switch
     routes = find_routes(network, weights=scenario.routing.weights)
     patterns = pattern_transports(
@@ -122,7 +122,7 @@ def lower(
         **columns,
         **_run_fields(run, columns["port_delay_ps"]),
         pfc_frame_bytes=int(switch.pfc.frame),
-        program=None if connected is None else connected.program,
+        program=None if lowered_jobs is None else lowered_jobs.program,
     )
 
 

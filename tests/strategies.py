@@ -9,6 +9,7 @@ shrinks. Every scenario drawn here is valid: an error while it is built or lower
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -31,7 +32,7 @@ from fabric.spec import (
     ThroughputRecord,
     TrafficClass,
 )
-from fabric.workload.program import Program
+from fabric.workload.job import Job
 
 __all__ = ["POOL_FRAMES", "scenarios", "with_pool"]
 
@@ -77,13 +78,13 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     return with_pool(scenario, pool_bytes=frame_bytes * pick(draw, POOL_FRAMES))
 
 
-def with_pool(scenario: Scenario, *, pool_bytes: int, program: Program | None = None) -> Scenario:
+def with_pool(scenario: Scenario, *, pool_bytes: int, jobs: Sequence[Job] = ()) -> Scenario:
     """Give the switches the buffer with which the smallest shared pool has `pool_bytes`."""
 
     def with_buffer(buffer_bytes: int) -> Scenario:
         return scenario.replace(switch=scenario.switch.replace(buffer=buffer_bytes))
 
-    roomy = lower(with_buffer(ROOMY_BUFFER_BYTES), program=program)
+    roomy = lower(with_buffer(ROOMY_BUFFER_BYTES), jobs=jobs)
     smallest_pool = int(roomy.node_shared_bytes[roomy.n_hosts :].min())
     return with_buffer(ROOMY_BUFFER_BYTES - smallest_pool + pool_bytes)
 

@@ -9,20 +9,20 @@ from __future__ import annotations
 from hypothesis import strategies as st
 from strategies import POOL_FRAMES, scenarios, with_pool
 from strategies_topology import hosts_of, pick
-from support_programs import random_program
+from support_programs import random_job
 
 from fabric.spec import Scenario
-from fabric.workload.program import Program
+from fabric.workload.job import Job
 
 __all__ = ["scenarios_with_programs"]
 
 
 @st.composite
-def scenarios_with_programs(draw: st.DrawFn) -> tuple[Scenario, Program]:
+def scenarios_with_programs(draw: st.DrawFn) -> tuple[Scenario, Job]:
     """A scenario with its own traffic, and a program that runs beside it."""
     scenario = draw(scenarios())
     rng = draw(st.randoms(use_true_random=False))
     payload = int(scenario.transport.payload)
-    program = random_program(rng, hosts_of(scenario.topology), most_bytes=payload * pick(draw, (4, 1, 12)))
+    job = random_job(rng, hosts_of(scenario.topology), most_bytes=payload * pick(draw, (4, 1, 12)))
     pool_bytes = int(scenario.transport.frame) * pick(draw, POOL_FRAMES)
-    return with_pool(scenario, pool_bytes=pool_bytes, program=program), program
+    return with_pool(scenario, pool_bytes=pool_bytes, jobs=[job]), job

@@ -33,7 +33,7 @@ from fabric.lower import lookahead_ps, lower
 from fabric.lowered import STREAMS, DropReason, Lowered
 from fabric.reference import Simulator
 from fabric.spec import Flow, Flows, Pfc, Scenario, SingleSwitch, Switch
-from fabric.workload.program import Program
+from fabric.workload.job import Job
 
 MOST_HOPS = 5_000
 """Where a case is cut that sends again and again."""
@@ -171,9 +171,9 @@ class TestPrograms:
 
         @settings(PROFILE, max_examples=FRESH_CASES or 120)
         @given(both=scenarios_with_programs(), steps=chunks, window=st.floats(0, 1))
-        def same_bits(both: tuple[Scenario, Program], steps: list[Chunk], window: float) -> None:
-            scenario, program = both
-            lowered = lower(scenario, program=program)
+        def same_bits(both: tuple[Scenario, Job], steps: list[Chunk], window: float) -> None:
+            scenario, job = both
+            lowered = lower(scenario, jobs=[job])
             outcome = compare_engines(lowered, steps=steps, window=window)
             if has_automatic_headroom(scenario):
                 check_lossless(outcome)
