@@ -36,7 +36,7 @@ from fabric.units import Duration
 from fabric.workload.flow_table import FlowTable
 from fabric.workload.job import Job
 
-__all__ = ["lookahead_ps", "lower"]
+__all__ = ["lookahead_ps", "lower", "lower_with_flows"]
 
 
 def lower(
@@ -44,7 +44,7 @@ def lower(
     *,
     network: Network | None = None,
     flows: FlowTable | None = None,
-    jobs: Sequence[Job] = (),
+    jobs: Sequence[Job] | None = None,
     base_dir: str | Path | None = None,
 ) -> Lowered:
     """Build the arrays of a scenario.
@@ -56,8 +56,9 @@ def lower(
         Used instead of the one that `scenario.topology` describes.
     flows : FlowTable, optional
         Used instead of those that `scenario.traffic` describes.
-    jobs : sequence of Job
-        Programs that run beside the flows; their connections are numbered after these.
+    jobs : sequence of Job, optional
+        Programs that run beside the flows, their connections numbered after these; by default those that
+        `scenario.traffic` describes, and none if flows are given.
     base_dir : path, optional
         Where files that the topology names by a relative path are looked for.
 
@@ -81,13 +82,20 @@ def lower(
     if network is None:
         network = build_network(scenario.topology, base_dir=base_dir)
     if flows is None:
-        from fabric.workload import build_flows
+        from fabric.workload import build_flows, build_jobs
 
         flows = build_flows(scenario, network)
+        jobs = build_jobs(scenario, network) if jobs is None else jobs
+    return lower_with_flows(scenario, network=network, flows=flows, jobs=jobs or ())[0]
+
+
+def lower_with_flows(
+    scenario: Scenario, *, network: Network, flows: FlowTable, jobs: Sequence[Job]
+) -> tuple[Lowered, FlowTable]:
+    """As `lower`, from parts that are there; also returns the flows with the connections of the jobs."""
     n_flows = len(flows)
-    lowered_jobs = lower_jobs(jobs, n_hosts=network.n_hosts) if jobs else None
-    if lowered_jobs is not None:
-        flows = FlowTable.concatenate([flows, lowered_jobs.flows])
+    lowered_jobs = lower_jobs(jobs, n_hosts=network.n_hosts)
+    flows = FlowTable.concatenate([flows, lowered_jobs.flows])
     run, switch = scenario.run, scenario.switch
     routes = find_routes(network, weights=scenario.routing.weights)
     patterns = pattern_transports(
@@ -118,12 +126,13 @@ def lower(
         flow_hash=columns["flow_hash"],
     )
     columns["flow_frames"][n_flows:] = 0
-    return Lowered(
+    lowered = Lowered(
         **columns,
         **_run_fields(run, columns["port_delay_ps"]),
         pfc_frame_bytes=int(switch.pfc.frame),
-        program=None if lowered_jobs is None else lowered_jobs.program,
+        program=lowered_jobs.program if jobs else None,
     )
+    return lowered, flows
 
 
 def lookahead_ps(lowered: Lowered) -> int:
