@@ -94,7 +94,12 @@ def lower_with_flows(
 ) -> tuple[Lowered, FlowTable]:
     """As `lower`, from parts that are there; also returns the flows with the connections of the jobs."""
     n_flows = len(flows)
-    lowered_jobs = lower_jobs(jobs, n_hosts=network.n_hosts)
+    lowered_jobs = lower_jobs(
+        jobs,
+        n_hosts=network.n_hosts,
+        local_rate_bps=int(scenario.nic.copy_rate or 0),
+        local_latency_ps=int(scenario.nic.copy_latency),
+    )
     flows = FlowTable.concatenate([flows, lowered_jobs.flows])
     run, switch = scenario.run, scenario.switch
     routes = find_routes(network, weights=scenario.routing.weights)

@@ -19,14 +19,20 @@ from fabric.analysis.ideal import PathTimes, ideal_delivery_ps, serialisation_ps
 from fabric.errors import SimulationError
 from fabric.lowered import ON_ITS_WAY, POSTED, ROW, DropReason, Lowered
 from fabric.result import Category, Labels, Provenance, Result, Table
-from fabric.result.collect import flow_table, node_table, port_class_table, port_table
+from fabric.result.collect import (
+    connection_table,
+    flow_table,
+    node_table,
+    port_class_table,
+    port_table,
+)
 from fabric.result.programs import OperationLabels, operation_table, waiting_table
 from fabric.result.series import STREAM_OF, series_table
 from fabric.routing import NO_PORT, trace_path
 from fabric.spec import Scenario
 from fabric.topology import Network
 from fabric.topology.describe import tier_name
-from fabric.workload import FlowTable, Job
+from fabric.workload import FlowTable, Job, Program
 from fabric.workload.collectives import busbw_factor
 from fabric.workload.flow_table import numbered_names
 
@@ -89,7 +95,7 @@ def build_result(
     lowered, columns = built.lowered, engine.columns()
     labels, operations = labels_of(built), operation_labels(built.jobs)
     nothing = np.zeros(0, dtype=POSTED), np.zeros(0, dtype=ON_ITS_WAY)
-    waiting = engine.waiting() if status == "STALLED" else nothing
+    waiting = engine.waiting() if status == "STALLED" and built.jobs else nothing
     counters = {name: int(value) for name, value in columns["counters"].items()}
     ended = status in ("FINISHED", "STALLED")
     duration_ps = counters["end_ps"] if ended else int(engine.now_ps)
@@ -99,6 +105,7 @@ def build_result(
         "ports": port_table(columns, lowered=lowered, labels=labels, duration_ps=duration_ps),
         "classes": port_class_table(columns, lowered=lowered, labels=labels, duration_ps=duration_ps),
         "nodes": node_table(columns, lowered=lowered, labels=labels),
+        "connections": connection_table(columns, lowered=lowered, labels=labels),
         "operations": operation_table(columns, lowered=lowered, labels=operations),
         "waiting": waiting_table(*waiting, columns, lowered=lowered, labels=operations),
     }
@@ -145,11 +152,9 @@ def labels_of(built: Built) -> Labels:
 
 
 def operation_labels(jobs: Sequence[Job]) -> OperationLabels:
-    """Return the names and sizes of the operations of jobs; the third of a job is called "job#2"."""
+    """Return the names and sizes of the operations of jobs; the third collective of a job is "job#2"."""
     programs = [job.program for job in jobs]
     templates = [program.templates[index] for program in programs for index in program.template.tolist()]
-    job = np.repeat(np.arange(len(jobs)), [len(program) for program in programs]).astype(np.int64)
-    collectives = [template.collective for template in templates]
     factors = [
         busbw_factor(template.collective, n_ranks=template.n_ranks)
         if template.collective != "custom"
@@ -158,14 +163,26 @@ def operation_labels(jobs: Sequence[Job]) -> OperationLabels:
     ]
     none = np.zeros(0, dtype=np.int64)
     return OperationLabels(
-        names=[f"{one.name}#{number}" for one in jobs for number in range(len(one.program))],
-        jobs=Category(job, np.array([one.name for one in jobs], dtype=np.str_)),
-        collectives=_category(collectives),
+        names=[f"{one.name}#{number}" for one in jobs for number in _numbers(one.program)],
+        jobs=Category(
+            np.repeat(np.arange(len(jobs)), [len(program) for program in programs]).astype(np.int64),
+            np.array([one.name for one in jobs], dtype=np.str_),
+        ),
+        collectives=_category([template.collective for template in templates]),
         algorithms=_category([template.name for template in templates]),
+        is_compute=np.array([number < 0 for one in jobs for number in _numbers(one.program)], dtype=np.bool_),
         size_bytes=np.concatenate([none, *(program.size_bytes for program in programs)]),
         busbw_factor=np.array(factors, dtype=np.float64),
         ranks=np.concatenate([none, *(program.task_rank for program in programs)]),
     )
+
+
+def _numbers(program: Program) -> list[int]:
+    """Number of each operation among those that are more than one rank's time to compute; of these, -1."""
+    alone = np.diff(program.task_base) == 1
+    computes = alone & (program.compute_ps > 0)
+    numbers: list[int] = np.where(computes, -1, np.cumsum(~computes) - 1).tolist()
+    return numbers
 
 
 def _category(names: Sequence[str]) -> Category:

@@ -24,7 +24,7 @@ from fabric.lowered import Lowered
 from .labels import Labels
 from .table import Array, Category, Table
 
-__all__ = ["flow_table", "node_table", "port_class_table", "port_table"]
+__all__ = ["connection_table", "flow_table", "node_table", "port_class_table", "port_table"]
 
 BITS_PER_BYTE = 8
 PS_PER_S = 10**12
@@ -79,6 +79,33 @@ def flow_table(columns: Columns, *, lowered: Lowered, labels: Labels, ideal_ps: 
         },
         name="flows",
         optional=("start_ps", "delivered_ps", "completed_ps", "fct_ps"),
+    )
+
+
+def connection_table(columns: Columns, *, lowered: Lowered, labels: Labels) -> Table:
+    """Return the table of connections, on which programs of collectives post their messages.
+
+    Parameters
+    ----------
+    columns, lowered, labels
+        As of `flow_table`.
+    """
+    own = lowered.flow_frames == 0
+    return Table(
+        {
+            "flow": np.flatnonzero(own).astype(np.uint32),
+            "job": Category(labels.patterns.codes[own], labels.patterns.labels),
+            "source": Category(lowered.flow_source[own], labels.nodes),
+            "destination": Category(lowered.flow_destination[own], labels.nodes),
+            "traffic_class": Category(lowered.flow_class[own], labels.classes),
+            "size_bytes": labels.flow_bytes[own],
+            "start_ps": columns["flow_started_ps"][own],
+            "delivered_ps": columns["flow_delivered_ps"][own],
+            "acknowledged_ps": columns["flow_completed_ps"][own],
+            **{name: columns[f"flow_{name}"][own] for name in COUNTED},
+        },
+        name="connections",
+        optional=("start_ps", "delivered_ps", "acknowledged_ps"),
     )
 
 

@@ -34,6 +34,8 @@ class OperationLabels:
     ----------
     names : sequence of str, [operations]
     jobs, collectives, algorithms : Category, [operations]
+    is_compute : numpy.ndarray of bool, [operations]
+        Nothing but one rank's time to compute; the table of operations leaves it out.
     size_bytes : numpy.ndarray of int64, [operations]
         Of the full logical vector of a rank.
     busbw_factor : numpy.ndarray of float64, [operations]
@@ -45,6 +47,7 @@ class OperationLabels:
     jobs: Category
     collectives: Category
     algorithms: Category
+    is_compute: Array
     size_bytes: Array
     busbw_factor: Array
     ranks: Array
@@ -73,7 +76,7 @@ def operation_table(columns: Mapping[str, Array], *, lowered: Lowered, labels: O
     is_done = first_left >= 0
     duration = np.where(is_done, last_left - first_entered, -1)
     algbw = stats.goodput_bps(labels.size_bytes, duration_ps=duration)
-    return Table(
+    table = Table(
         {
             "operation": np.arange(len(ranks), dtype=np.uint32),
             "name": np.array(labels.names, dtype=np.str_),
@@ -93,6 +96,7 @@ def operation_table(columns: Mapping[str, Array], *, lowered: Lowered, labels: O
         name="operations",
         optional=("entered_ps", "left_ps", "duration_ps", "skew_ps"),
     )
+    return table[~labels.is_compute]
 
 
 def waiting_table(

@@ -89,6 +89,11 @@ class Result:
         return self.tables["operations"]
 
     @property
+    def connections(self) -> Table:
+        """One row a connection of a job: bytes, first and last message, what was sent again."""
+        return self.tables["connections"]
+
+    @property
     def waiting(self) -> Table:
         """After a run that stalled: one row for each thing that a rank in an operation waits for."""
         return self.tables["waiting"]
