@@ -95,7 +95,8 @@ def _program(entry: CollectiveSpec, *, n_ranks: int, draws: EntryDraws, path: st
         )
         template = collective.template()
     except SpecError as error:
-        raise SpecError(f"{path}.{error.path}", error.value, error.allowed) from None
+        field = "collective" if error.path == "kind" else error.path
+        raise SpecError(f"{path}.{field}", error.value, error.allowed) from None
     if template.n_reducers:
         found = f"{entry.algorithm} with reduction in switches"
         raise SpecError(f"{path}.algorithm", found, "an algorithm whose transfers are between ranks")
