@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Int64Array", "bases", "expand_ranges", "lengths"]
+__all__ = ["Int64Array", "bases", "expand_ranges", "lengths", "renumbered"]
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -45,3 +48,20 @@ def lengths(base: npt.NDArray[np.integer]) -> Int64Array:
     """
     wide = base.astype(np.int64)
     return wide[1:] - wide[:-1]
+
+
+def renumbered(
+    column: npt.NDArray[Any] | None, rows: Int64Array, number: Callable[[Int64Array], Int64Array]
+) -> npt.NDArray[np.uint32] | None:
+    """Return numbers of rows, taken at `rows`, as `number` changes them; the largest uint32 and None stay.
+
+    Examples
+    --------
+    >>> renumbered(np.array([1, 2**32 - 1]), np.array([1, 0, 0]), lambda each: each + 10).tolist()
+    [4294967295, 11, 11]
+    """
+    if column is None:
+        return None
+    taken = column[rows].astype(np.int64)
+    nothing = taken == np.iinfo(np.uint32).max
+    return np.where(nothing, taken, number(np.where(nothing, 0, taken))).astype(np.uint32)

@@ -6,11 +6,11 @@ m bytes taking `alpha + m/B`:
 * **alpha-beta**: every step of the template waits for the one before, and takes alpha and what the busiest
   port carries in it. For the algorithms here this is the textbook's form (ring all-reduce:
   `2(n-1) alpha + 2(n-1)/n S/B`).
-* **streamed**: alpha for each message of the longest chain, and what the busiest port carries all in all: what
-  many small chunks that follow each other come close to (in-network reduction with h hops to the
+* **streamed**: alpha for each message of the longest chain, and what the busiest port carries all in all:
+  what many small chunks that follow each other come close to (in-network reduction with h hops to the
   root: `2 h alpha + S/B`).
-* **lower bound**: the longest chain of messages, each of which waits for the one before, or the busiest port and
-  one alpha, whichever is more. Nothing that sends these messages is faster.
+* **lower bound**: the longest chain of messages, each of which waits for the one before, or the busiest
+  port and one alpha, whichever is more. Nothing that sends these messages is faster.
 
 Source: Thakur, Rabenseifner and Gropp, doi 10.1177/1094342005051521.
 """

@@ -34,7 +34,7 @@ def depth(template: Template) -> int:
 
 
 def longest_chain(template: Template, weight: npt.NDArray[np.float64]) -> float:
-    """Greatest sum of weights [transfers] of transfers of which each waits for the one before; 0 without any."""
+    """Greatest sum of weights, given by transfer, of transfers each of which waits for the one before."""
     return float(_longest(template, weight).max(initial=0.0))
 
 

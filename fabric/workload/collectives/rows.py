@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fabric.workload.collectives.arrays import Int64Array, bases
-from fabric.workload.collectives.template import Template
+from fabric.workload.collectives.template import NOTHING, Template
 
 __all__ = ["JOIN_ABOVE", "Rows", "csr_of_pairs"]
 
@@ -34,6 +34,7 @@ class Rows:
 
     def __init__(self) -> None:
         self._columns: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in COLUMNS}
+        self._follows: list[Int64Array] = []
         self._transfer: list[Int64Array] = []
         self._before: list[Int64Array] = []
         self._size = 0
@@ -52,6 +53,7 @@ class Rows:
         channel: npt.ArrayLike = 0,
         reduce: npt.ArrayLike = 0,
         after: Sequence[npt.ArrayLike] = (),
+        follows: npt.ArrayLike = -1,
     ) -> Int64Array:
         """Append rows.
 
@@ -60,6 +62,8 @@ class Rows:
         source, destination, piece, count, channel, reduce, step : array_like of int, shape [rows] or scalar
         after : sequence of array_like of int, each of shape [rows] or [rows, k]
             Numbers of rows that each row waits for; -1: none.
+        follows : array_like of int, shape [rows] or scalar
+            Number of the row of the same source that must be acknowledged first; -1: none.
 
         Returns
         -------
@@ -72,6 +76,7 @@ class Rows:
         self._size += len(rows)
         for (name, kind), values in zip(COLUMNS.items(), arrays, strict=True):
             self._columns[name].append(values.astype(kind))
+        self._follows.append(np.array(np.broadcast_to(np.asarray(follows, dtype=np.int64), rows.shape)))
         for before in after:
             wide = (
                 np.asarray(before, dtype=np.int64).reshape(len(rows), -1) if len(rows) else np.empty((0, 1))
@@ -127,6 +132,7 @@ class Rows:
             **columns,
             after_base=base.astype(np.uint32),
             after=after.astype(np.uint32),
+            follows=_follows(_joined(self._follows, np.int64)),
             **others,
         ).verify()
 
@@ -142,3 +148,7 @@ def csr_of_pairs(transfer: Int64Array, before: Int64Array, *, rows: int) -> tupl
 
 def _joined(parts: list[npt.NDArray[Any]], kind: type[np.integer[Any]]) -> npt.NDArray[Any]:
     return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, dtype=kind), *parts])
+
+
+def _follows(rows: Int64Array) -> npt.NDArray[np.uint32] | None:
+    return np.where(rows < 0, NOTHING, rows).astype(np.uint32) if (rows >= 0).any() else None
