@@ -8,9 +8,23 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Int64Array", "bases", "expand_ranges", "lengths", "renumbered"]
+__all__ = ["Int64Array", "bases", "distinct", "expand_ranges", "lengths", "renumbered"]
 
 Int64Array = npt.NDArray[np.int64]
+
+
+def distinct(values: Int64Array) -> Int64Array:
+    """Return each value once, ascending: by sorting, which for millions of values beats `numpy.unique`.
+
+    Examples
+    --------
+    >>> distinct(np.array([3, 1, 3])).tolist()
+    [1, 3]
+    """
+    ordered = np.sort(values, kind="stable")
+    differs = np.ones(len(ordered), dtype=np.bool_)
+    differs[1:] = ordered[1:] != ordered[:-1]
+    return ordered[differs]
 
 
 def expand_ranges(first: Int64Array, count: Int64Array) -> Int64Array:

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from fabric.errors import SpecError
 from fabric.units import Duration, Rate
-from fabric.workload.collectives.arrays import Int64Array
+from fabric.workload.collectives.arrays import Int64Array, distinct
 from fabric.workload.collectives.kinds import busbw_factor
 from fabric.workload.collectives.levels import depth, longest_chain
 from fabric.workload.collectives.template import Template
@@ -200,7 +200,7 @@ def explain(
         steps=template.n_steps,
         depth=longest,
         messages=len(wire),
-        connections=len(np.unique(lanes)),
+        connections=len(distinct(lanes)),
         sent_bytes=_by_rank(source, sizes, ranks),
         received_bytes=_by_rank(destination, sizes, ranks),
         largest_message_bytes=int(sizes.max(initial=0)),

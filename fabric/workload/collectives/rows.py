@@ -15,13 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fabric.workload.collectives.arrays import Int64Array, bases
+from fabric.workload.collectives.arrays import Int64Array, bases, distinct
 from fabric.workload.collectives.template import NOTHING, Template
 
-__all__ = ["JOIN_ABOVE", "Rows", "csr_of_pairs"]
-
-JOIN_ABOVE = 16
-"""With more arrivals than this to wait for, a join stands for them."""
+__all__ = ["Rows", "csr_of_pairs", "joins_pay"]
 
 COLUMNS: dict[str, type[np.integer[Any]]] = {
     **dict.fromkeys(("source", "destination", "piece", "count", "step"), np.uint32),
@@ -89,20 +86,31 @@ class Rows:
 
     def join(
         self,
-        rank: npt.ArrayLike,
+        rank: Int64Array,
         arrivals: Int64Array,
         *,
+        readers: int,
         piece: npt.ArrayLike,
         step: int,
         count: npt.ArrayLike = 1,
     ) -> Int64Array:
-        """What to wait for to have all of `arrivals` [rows, k]: they themselves, or joins if they are many.
+        """What to wait for to have all of some arrivals: they themselves, or joins where these are fewer.
+
+        Parameters
+        ----------
+        rank : ndarray of int64 [ranks]
+        arrivals : ndarray of int64 [ranks, k]
+            Numbers of rows.
+        readers : int
+            Transfers of each rank that will wait for them.
+        piece, count, step
+            Of the joins.
 
         Returns
         -------
-        ndarray of int64 [rows, k] or [rows, 1]
+        ndarray of int64 [ranks, k] or [ranks, 1]
         """
-        if arrivals.shape[1] <= JOIN_ABOVE:
+        if not joins_pay(np.array(arrivals.shape[1]), np.array(readers)):
             return arrivals
         return self.add(rank, rank, piece=piece, count=count, step=step, after=[arrivals])[:, np.newaxis]
 
@@ -137,11 +145,16 @@ class Rows:
         ).verify()
 
 
+def joins_pay(arrivals: npt.NDArray[Any], readers: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Whether a join saves half of the waits, where so many transfers wait for so many arrivals."""
+    return np.asarray(arrivals * readers > 2 * (arrivals + readers))
+
+
 def csr_of_pairs(transfer: Int64Array, before: Int64Array, *, rows: int) -> tuple[Int64Array, Int64Array]:
     """Return pairs (transfer, transfer before it) as base and list, each list ascending, no pair twice."""
     key = transfer * max(rows, 1) + before
     if not (key[1:] > key[:-1]).all():
-        key = np.unique(key)
+        key = distinct(key)
         transfer, before = np.divmod(key, max(rows, 1))
     return bases(np.bincount(transfer, minlength=rows)), before
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fabric.errors import SpecError
 from fabric.workload.collectives.arrays import Int64Array, bases, expand_ranges, lengths, renumbered
-from fabric.workload.collectives.rows import JOIN_ABOVE, csr_of_pairs
+from fabric.workload.collectives.rows import csr_of_pairs, joins_pay
 from fabric.workload.collectives.template import NOTHING, Template
 
 __all__ = ["backwards", "in_groups", "then"]
@@ -190,7 +190,7 @@ def _needs(first: Template, second: Template) -> tuple[Int64Array, Int64Array, _
     meets = (written.low[place] < reads.high[read]) & (reads.low[read] < written.high[place])
     read, before = read[meets], write[place[meets]]
     needed = np.bincount(read, minlength=len(count))
-    many = needed > JOIN_ABOVE
+    many = joins_pay(needed, np.bincount(of, minlength=len(count)))
     join = np.cumsum(many) - 1 + len(first)
     shift = len(first) + int(many.sum())
     reader_of = np.argsort(of, kind="stable")

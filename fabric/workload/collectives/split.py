@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fabric.errors import SpecError
-from fabric.workload.collectives.arrays import Int64Array, bases, expand_ranges, lengths, renumbered
+from fabric.workload.collectives.arrays import Int64Array, bases, distinct, expand_ranges, lengths, renumbered
 from fabric.workload.collectives.kinds import COLLECTIVES
 from fabric.workload.collectives.template import MOST_CHANNELS, NOTHING, Template
 
@@ -204,7 +204,7 @@ def _interval(template: Template) -> int:
     steps = np.int64(template.n_steps)
     busy = []
     for ends in (template.source, template.destination):
-        pairs = np.unique(ends[wire].astype(np.int64) * steps + template.step[wire])
+        pairs = distinct(ends[wire].astype(np.int64) * steps + template.step[wire])
         busy.append(int(np.bincount(pairs // steps).max()))
     return max(busy)
 
