@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["Int64Array", "bases", "distinct", "expand_ranges", "lengths", "renumbered"]
+__all__ = ["Int64Array", "bases", "distinct", "distinct_pairs", "expand_ranges", "lengths", "renumbered"]
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -25,6 +25,19 @@ def distinct(values: Int64Array) -> Int64Array:
     differs = np.ones(len(ordered), dtype=np.bool_)
     differs[1:] = ordered[1:] != ordered[:-1]
     return ordered[differs]
+
+
+def distinct_pairs(first: Int64Array, second: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Return each pair of numbers from 0 on once, ascending.
+
+    Examples
+    --------
+    >>> [each.tolist() for each in distinct_pairs(np.array([1, 0, 1]), np.array([2, 7, 2]))]
+    [[0, 1], [7, 2]]
+    """
+    width = int(second.max(initial=0)) + 1
+    one, two = np.divmod(distinct(first * width + second), width)
+    return one, two
 
 
 def expand_ranges(first: Int64Array, count: Int64Array) -> Int64Array:
