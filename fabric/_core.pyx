@@ -7,7 +7,7 @@ model, and nothing there knows Python.
 import numpy as _np
 
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
-from libc.string cimport memcpy, memset
+from libc.string cimport memcmp, memcpy, memset
 
 from fabric.engine.build cimport allocate, allocate_paths, free_world, place_nodes, prepare_choice
 from fabric.engine.node cimport HOST, Node
@@ -81,7 +81,8 @@ def _class_profiles(profiles, half_pool_bytes, per_ingress):
         # a lossless class pauses its peer when it reaches the threshold
         table[easy] = _np.where(table["lossless"] == lossless, threshold - lossless, anything)
     table["direct_bytes"] = _np.where(profiles["ecn_mode"] == ECN_AT_ENQUEUE, profiles["ecn_kmin_bytes"], anything)
-    table["direct_bytes"][per_ingress] = -1
+    if per_ingress:
+        table["direct_bytes"] = -1
     return table
 
 
@@ -223,23 +224,30 @@ cdef class Engine:
     cdef _fill_profiles(self):
         """Gives each port the rows of its classes, with what the engine derives from them."""
         cdef World* w = self.w
-        cdef u32 port
-        lowered = self.lowered
-        by_port = lowered.port_profile.reshape(w.n_ports, w.n_classes)
-        pool_bytes = lowered.node_shared_bytes[lowered.port_node]
-        per_ingress = lowered.node_arbiter[lowered.port_node] > 0
-        kind = 2 * _np.unique(pool_bytes, return_inverse=True)[1] + per_ingress
-        for c in range(w.n_classes):
-            kind = _np.unique(kind * len(lowered.profiles) + by_port[:, c], return_inverse=True)[1]
-        first = _np.unique(kind, return_index=True)[1]
-        table = _class_profiles(
-            lowered.profiles[by_port[first]], pool_bytes[first, _np.newaxis] // 2, per_ingress[first]
-        )
-        self.arrays["profiles"] = table
-        cdef const ClassProfile* rows = <const ClassProfile*>pointer(table)
-        cdef const i64[::1] kinds = _np.ascontiguousarray(kind, dtype=_np.int64)
-        for port in range(w.n_ports):
-            w.gates[port].profiles = rows + kinds[port] * w.n_classes
+        cdef const u16* profile = <const u16*>self._keep("port_profile", _np.uint16)
+        cdef const u16* row
+        cdef const ClassProfile* rows
+        cdef const Node* n
+        cdef u32 node, port, before = 0
+        cdef u64 row_bytes = w.n_classes * sizeof(u16)
+        cdef object kind, classes
+        tables = {}     # by kind of port
+        for node in range(w.n_nodes):
+            n = &w.nodes[node]
+            rows = NULL
+            for port in range(n.port_base, n.port_base + n.n_ports):
+                row = profile + <u64>port * w.n_classes
+                if rows == NULL or memcmp(row, profile + <u64>before * w.n_classes, row_bytes):
+                    classes = [row[c] for c in range(w.n_classes)]
+                    kind = (n.shared_bytes, n.per_ingress_arbiter, *classes)
+                    if kind not in tables:
+                        tables[kind] = _class_profiles(
+                            self.lowered.profiles[classes], n.shared_bytes // 2, n.per_ingress_arbiter
+                        )
+                    rows = <const ClassProfile*>pointer(tables[kind])
+                w.gates[port].profiles = rows
+                before = port
+        self.arrays["profiles"] = list(tables.values())
 
     cdef Scheduler* _schedulers(self) except? NULL:
         """The schedulers, with what the engine derives from them."""

@@ -14,7 +14,7 @@ from fabric.engine.packet cimport Packet
 from fabric.engine.ring cimport Ring, ring_front, ring_pop, ring_slot
 from fabric.engine.rng cimport tie_break
 from fabric.engine.telemetry cimport prefetch_recall, prefetch_stamp
-from fabric.engine.types cimport NEVER, bit_length, i64, later, prefetch, trailing_zeros, u32, u64, unlikely
+from fabric.engine.types cimport NEVER, bit_length, i64, later, trailing_zeros, u32, u64, unlikely
 from fabric.engine.world cimport ERROR_MEMORY, ArrivalKeys, World, check
 
 cdef enum:
@@ -22,7 +22,6 @@ cdef enum:
     LARGE_SORT = 4096
     KEY_BITS = 32
     MOST_BUCKET_BITS = 8
-    PREFETCH_FRAMES = 12        # of each link: what a window holds at full load
 
 
 cdef inline u32 key_port(const World* w, u32 key) noexcept nogil:
@@ -142,33 +141,6 @@ cdef inline u64 break_ties(World* w, const Node* n, u64 first, i64 time_ps) noex
     return end
 
 
-cdef inline void prefetch_links(World* w, const Node* n) noexcept nogil:
-    """Asks for the links that gathering will read, and the ports that handling will: two waves of loads."""
-    cdef u64 bits
-    cdef u32 word, local, ahead
-    cdef const Ring* ring
-    for word in range(n.n_wakes):
-        bits = w.wakes[n.first_wake + word].bits
-        while bits:
-            local = n.port_base + word * 64 + trailing_zeros(bits)
-            bits &= bits - 1
-            prefetch(w.gates[local].link)
-    for word in range(n.n_wakes):
-        bits = w.wakes[n.first_wake + word].bits
-        while bits:
-            local = n.port_base + word * 64 + trailing_zeros(bits)
-            bits &= bits - 1
-            ring = w.gates[local].link
-            for ahead in range(0, <u32>PREFETCH_FRAMES, 2):
-                prefetch(ring_slot(ring, ring.head + ahead))
-            ring = &w.ports[local].link
-            prefetch(ring_slot(ring, ring.tail))
-            prefetch(ring_slot(ring, ring.tail + 2))
-            prefetch(&w.ingress[local * w.n_classes])
-            for ahead in range(w.n_classes):
-                prefetch(&w.queues[local * w.n_classes + ahead])
-
-
 cdef inline void prefetch_memories(World* w, const Node* n) noexcept nogil:
     """Asks for the memories of all frames that arrive in the window."""
     cdef u64 bits
@@ -205,8 +177,6 @@ cdef inline u64 gather_arrivals(World* w, const Node* n) noexcept nogil:
     cdef const Packet* slots
     cdef i64 due_ps, time_ps = 0
     cdef i64 start_ps = w.now_ps, end_ps = w.window_end_ps
-    if n.n_ports > 1:
-        prefetch_links(w, n)
     if unlikely(w.logs != NULL):
         prefetch_memories(w, n)
     for word in range(n.n_wakes):

@@ -43,10 +43,12 @@ cdef inline bint allocate(
     w.receivers = <Receiver*>calloc(w.n_flows + 1, sizeof(Receiver))
     w.wakes = <Wake*>calloc(w.n_wakes + 1, sizeof(Wake))
     w.wake_node = <u32*>calloc(w.n_wakes + 1, sizeof(u32))
+    w.switch_turns = <u32*>calloc(w.n_nodes - w.n_hosts + 1, sizeof(u32))
     if (
         w.nodes == NULL or w.ports == NULL or w.queues == NULL or w.ingress == NULL or w.pauses == NULL
         or w.host_exit == NULL or w.mac == NULL or w.dwrr_current == NULL or w.gates == NULL or w.ready == NULL
         or w.senders == NULL or w.receivers == NULL or w.wakes == NULL or w.wake_node == NULL
+        or w.switch_turns == NULL
     ):
         return False
     if per_ingress:
@@ -129,6 +131,10 @@ cdef inline void place_node(World* w, u32 node, u32* next_wake) noexcept nogil:
         n.n_wakes = 1
     n.first_wake = next_wake[0]
     next_wake[0] += n.n_wakes
+    if n.kind == SWITCH:
+        n.turn = w.n_switches
+        w.switch_turns[n.turn] = node
+        w.n_switches += 1
     for k in range(n.n_wakes):
         w.wake_node[n.first_wake + k] = node
         w.wakes[n.first_wake + k].due_ps = NEVER
@@ -224,6 +230,7 @@ cdef inline void free_world(World* w) noexcept nogil:
     free(w.receivers)
     free(w.wakes)
     free(w.wake_node)
+    free(w.switch_turns)
     free(w.queue_watch)
     free(w.link_watch)
     free(w.arrivals.keys)

@@ -1,5 +1,6 @@
 # A host: what it does with a frame, its timers, and its windows.
 
+from fabric.engine.ahead cimport prefetch_step
 from fabric.engine.arrivals cimport count_arrivals, gather_arrivals, next_port, take_frame
 from fabric.engine.heap cimport Due
 from fabric.engine.link cimport lost_on_link
@@ -86,6 +87,7 @@ cdef inline i64 host_window(World* w, Node* n) noexcept nogil:
     for k in range(count):
         port = n.port_base + next_port(w, n, k, &tied_until)
         link = w.gates[port].link
+        prefetch_step(w)
         frame = take_frame(link)
         if unlikely(n.next_timer_ps < frame.time_ps):
             host_timers(w, n, frame.time_ps)

@@ -28,6 +28,7 @@ cdef struct Node:
     u32 n_ports
     u32 first_wake
     u32 n_wakes
+    u32 turn                # of a switch: its place in the order of a window
     u8 kind
     u8 per_ingress_arbiter
     u8 control_ignores_pause

@@ -4,6 +4,7 @@
 # towards where it came from, may be marked, and is queued by class at its egress; a free egress starts
 # it at once. See `buffer`, `pfc`, `ecn`, `queues`, `scheduler` for the parts.
 
+from fabric.engine.ahead cimport prefetch_step
 from fabric.engine.arrivals cimport count_arrivals, gather_arrivals, next_port, take_frame
 from fabric.engine.balance cimport chosen_port
 from fabric.engine.buffer cimport charge, pool_share, profile_of, roomy, surely_roomy, threshold
@@ -218,6 +219,7 @@ cdef inline i64 switch_window(World* w, Node* n) noexcept nogil:
     for k in range(count):
         local = next_port(w, n, k, &tied_until)
         gate = &w.gates[n.port_base + local]
+        prefetch_step(w)
         frame = take_frame(gate.link)
         if unlikely(n.next_timer_ps < frame.time_ps):
             switch_timers(w, n, frame.time_ps)

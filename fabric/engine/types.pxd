@@ -23,6 +23,7 @@ cdef extern from *:
     #define FABRIC_CTZ(x) __builtin_ctzll(x)
     #define FABRIC_BIT_LENGTH(x) (64 - __builtin_clzll((x) | 1))
     #define FABRIC_PREFETCH(x) __builtin_prefetch(x)
+    #define FABRIC_PREFETCH_NEAR(x) __builtin_prefetch(x, 0, 2)
     """
     const i64 NEVER "FABRIC_NEVER"
     bint likely "FABRIC_LIKELY" (bint) noexcept nogil
@@ -30,6 +31,7 @@ cdef extern from *:
     u32 trailing_zeros "FABRIC_CTZ" (u64) noexcept nogil
     u32 bit_length "FABRIC_BIT_LENGTH" (u64) noexcept nogil     # 1 of 0
     void prefetch "FABRIC_PREFETCH" (const void*) noexcept nogil
+    void prefetch_near "FABRIC_PREFETCH_NEAR" (const void*) noexcept nogil      # not into the smallest cache
 
 
 cdef inline i64 later(i64 a, i64 b) noexcept nogil:

@@ -6,6 +6,7 @@
 # shorter `window_ps`), and left and taken up again between two nodes (the end of a chunk): the bits do
 # not depend on it.
 
+from fabric.engine.ahead cimport look_ahead, prefetch_hosts
 from fabric.engine.heap cimport Due
 from fabric.engine.host cimport host_window
 from fabric.engine.audit cimport balanced
@@ -13,9 +14,8 @@ from fabric.engine.flow cimport SENDER_COMPLETE, Sender
 from fabric.engine.nic cimport open_classes
 from fabric.engine.node cimport HOST, TIMER_ACK, TIMER_RTO, Node
 from fabric.engine.port cimport Port
-from fabric.engine.ring cimport Ring, ring_empty, ring_front, ring_slot
 from fabric.engine.switch cimport switch_window
-from fabric.engine.types cimport NEVER, i64, prefetch, sooner, u32, u64, unlikely
+from fabric.engine.types cimport NEVER, i64, sooner, u32, u64, unlikely
 from fabric.engine.world cimport (
     ERROR_INVARIANT,
     ERROR_MEMORY,
@@ -30,60 +30,6 @@ from fabric.engine.world cimport (
 )
 
 
-cdef inline const Ring* first_link(const World* w, u32 word) noexcept nogil:
-    """The link that ends at the first port of a wake word's node."""
-    return w.gates[w.node_port_base[w.wake_node[word]]].link
-
-
-cdef inline void prefetch_flow(const World* w, const Ring* link) noexcept nogil:
-    """Asks for both ends of the flow whose frame comes next over a link."""
-    cdef u32 flow
-    if not ring_empty(link):
-        flow = ring_front(link).flow
-        if flow < w.n_flows:
-            prefetch(&w.senders[flow])
-            prefetch(&w.senders[flow].cc)
-            prefetch(&w.receivers[flow])
-            if w.selective != NULL:
-                prefetch(&w.selective[flow])
-                prefetch(&w.reassembly[flow])
-
-
-cdef inline void prefetch_ahead(const World* w, u32 word) noexcept nogil:
-    """Asks, a few nodes ahead of the window's walk, for what the next nodes are read from.
-
-    Waves of dependent loads: the node; its port, queues and ready flows; the link that it hears;
-    the frames on it; the flows of these.
-    """
-    cdef const Ring* link
-    cdef u32 node, port, first
-    if word + 8 >= w.n_wakes:
-        return
-    prefetch(&w.nodes[w.wake_node[word + 8]])
-    prefetch(<const char*>&w.nodes[w.wake_node[word + 8]] + 64)
-    node = w.wake_node[word + 6]
-    port = w.node_port_base[node]
-    prefetch(&w.ports[port])
-    prefetch(first_link(w, word + 6))
-    if node < w.n_hosts:
-        first = port * w.n_classes
-        prefetch(&w.ready[first])
-        prefetch(&w.queues[first])
-        prefetch(&w.queues[first + w.n_classes - 1])
-    link = first_link(w, word + 4)
-    prefetch(ring_slot(link, link.head))
-    prefetch(ring_slot(link, link.head + 2))
-    prefetch(ring_slot(link, link.head + 4))
-    prefetch(ring_slot(link, link.head + 6))
-    node = w.wake_node[word + 4]
-    if node < w.n_hosts:
-        prefetch(w.ready[w.node_port_base[node] * w.n_classes].slots)
-        link = &w.ports[w.node_port_base[node]].link
-        prefetch(ring_slot(link, link.tail))
-        prefetch(ring_slot(link, link.tail + 2))
-    prefetch_flow(w, first_link(w, word + 2))
-
-
 cdef inline void run_node(World* w, u32 word) noexcept nogil:
     """Runs the node of a wake word to the end of the window."""
     cdef Node* n = &w.nodes[w.wake_node[word]]
@@ -91,6 +37,7 @@ cdef inline void run_node(World* w, u32 word) noexcept nogil:
     if n.kind == HOST:
         due_ps = host_window(w, n)
     else:
+        look_ahead(w, n.turn)
         due_ps = switch_window(w, n)
     if due_ps < w.wakes[n.first_wake].due_ps:
         w.wakes[n.first_wake].due_ps = due_ps
@@ -101,7 +48,7 @@ cdef inline bint run_window(World* w, u64 enough_hops) noexcept nogil:
     while w.window_cursor < w.n_wakes:
         if w.wakes[w.window_cursor].due_ps < w.window_end_ps:
             w.window_used = 1
-            prefetch_ahead(w, w.window_cursor)
+            prefetch_hosts(w, w.window_cursor)
             run_node(w, w.window_cursor)
         w.window_cursor += 1
         if unlikely(w.error != 0 or w.out_of_memory != 0 or w.hops >= enough_hops):

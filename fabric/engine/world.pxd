@@ -73,6 +73,12 @@ cdef struct ArrivalKeys:        # scratch of the arrival sort
     u64* ties
     u64 capacity
 
+cdef struct Ahead:              # ports whose memory is asked for next
+    u32 near                    # of the next switch: what its structures point to
+    u32 near_end
+    u32 far                     # of the one after it: its structures
+    u32 far_end
+
 cdef struct World:
     # what there is
     u32 n_nodes
@@ -132,6 +138,9 @@ cdef struct World:
     u32 port_mask
     i64 window_end_ps                   # of the window being run
     u32 window_cursor                   # its next wake word; NO_WINDOW between windows
+    u32 n_switches
+    u32* switch_turns                   # switches in the order in which a window visits them
+    Ahead ahead
     u8 window_used                      # some node was due in it
     # recording
     u8 fingerprint_on
