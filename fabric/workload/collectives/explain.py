@@ -25,7 +25,7 @@ import numpy.typing as npt
 from fabric.errors import SpecError
 from fabric.units import Duration, Rate
 from fabric.workload.collectives.arrays import Int64Array, distinct
-from fabric.workload.collectives.kinds import busbw_factor
+from fabric.workload.collectives.kinds import COLLECTIVES, busbw_factor
 from fabric.workload.collectives.levels import depth, longest_chain
 from fabric.workload.collectives.template import Template
 
@@ -114,8 +114,8 @@ class Explanation:
 
     @property
     def busbw_bytes_per_s(self) -> float:
-        """busbw at the alpha-beta time; NaN if that is 0."""
-        if not self.alpha_beta_s:
+        """busbw at the alpha-beta time; NaN if that is 0, or the collective has no factor."""
+        if not self.alpha_beta_s or self.collective not in COLLECTIVES:
             return float("nan")
         return self.size_bytes / self.alpha_beta_s * busbw_factor(self.collective, n_ranks=self.n_ranks)
 
