@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import numpy as np
 import pytest
 from support_templates import ALGORITHMS, INTERPRETED, changed, holds, options_for, without_waits
@@ -15,7 +18,9 @@ from fabric.workload.collectives import (
     check_template,
     registry,
 )
+from fabric.workload.collectives.sequence import in_groups, then
 from fabric.workload.collectives.split import relabel, side_by_side, split
+from fabric.workload.collectives.template import NOTHING
 
 SIZES = [*range(1, 34), 64, 100]
 LARGE = 1000
@@ -267,6 +272,53 @@ def test_parts_and_labels_keep_what_belongs_to_ranks() -> None:
     assert received.tolist() == [5 * 40] * 6
 
 
+def test_a_binomial_tree_sends_to_one_child_after_the_other() -> None:
+    for collective in ("broadcast", "scatter"):
+        template = build_template(collective, algorithm="binomial", n_ranks=8)
+        assert template.follows is not None
+        root = np.flatnonzero(template.source == 0)
+        assert template.destination[root].tolist() == [4, 2, 1]
+        assert template.follows[root].tolist() == [NOTHING, root[0], root[1]]
+        turned = build_template(collective, algorithm="binomial", n_ranks=8, root=3)
+        both = side_by_side([split(turned, chunks=2, slices=3), turned], name="both")
+        assert both.follows is not None
+        for each in (turned, both):
+            row = np.flatnonzero(each.follows != NOTHING)
+            before = each.follows[row]
+            assert (each.source[row] == each.source[before]).all()
+            assert (each.channel[row] == each.channel[before]).all()
+            assert (before < row).all()
+        assert np.count_nonzero(both.follows != NOTHING) == 7 * np.count_nonzero(template.follows != NOTHING)
+        assert build_template("gather", algorithm="binomial", n_ranks=8).follows is None
+        with pytest.raises(SpecError, match="follows of transfer 6: 0 is not allowed; expected a message of"):
+            changed(template, "follows", 6, 0).verify()
+        with pytest.raises(
+            SpecError, match="follows of transfer 2: 4 is not allowed; expected a transfer of"
+        ):
+            changed(template, "follows", 2, 4).verify()
+
+
+def test_sends_in_turn_survive_composition() -> None:
+    scatter = build_template("scatter", algorithm="binomial", n_ranks=4)
+    gather = build_template("all_gather", algorithm="ring", n_ranks=4)
+    both = then(scatter, gather, collective="broadcast", name="scatter_gather")
+    check_template(both, redundant=True)
+    with pytest.raises(SpecError, match="rank 0, block 1: gets what it already has"):
+        check_template(both)
+    assert both.follows is not None
+    assert np.array_equal(both.follows[:3], scatter.follows)
+    twice = in_groups(
+        scatter,
+        np.array([[0, 1, 2, 3], [4, 5, 6, 7]]),
+        n_ranks=8,
+        n_pieces=4,
+        piece=np.zeros(2, int),
+        width=1,
+    )
+    rows = np.flatnonzero(twice.follows != NOTHING)
+    assert (twice.source[rows] == twice.source[twice.follows[rows]]).all()
+
+
 def test_many_arrivals_are_joined() -> None:
     direct = build_template("all_reduce", algorithm="direct", n_ranks=64)
     joins = direct.source == direct.destination
@@ -304,3 +356,18 @@ def test_all_to_all_v_sends_only_what_there_is() -> None:
                 np.add.at(sent, (template.source, template.destination), sizes)
                 assert np.array_equal(sent, matrix * (1 - np.eye(n_ranks, dtype=np.int64)))
                 assert (sizes > 0).all()
+
+
+def test_templates_live_as_long_as_someone_uses_them() -> None:
+    def ring() -> Template:
+        return build_template("all_reduce", algorithm="ring", n_ranks=9, chunks=5)
+
+    used = ring()
+    for n_ranks in range(2, 2 + 2 * registry.KEPT_TEMPLATES):
+        build_template("all_gather", algorithm="ring", n_ranks=n_ranks)
+    assert ring() is used
+    seen = weakref.ref(used)
+    del used
+    registry.forget_templates()
+    gc.collect()
+    assert seen() is None

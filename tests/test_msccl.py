@@ -9,7 +9,7 @@ import pytest
 
 from fabric.errors import SpecError
 from fabric.formats.msccl_xml import STEP_TYPES, parse_msccl
-from fabric.workload.collectives import check_template
+from fabric.workload.collectives import check_template, explain
 from fabric.workload.collectives.msccl import import_msccl
 
 
@@ -194,6 +194,33 @@ def test_all_to_all_by_distance(tmp_path: Path) -> None:
     template = import_msccl(written(tmp_path, text))
     assert template.n_messages == 6
     assert np.array_equal(template.piece, (template.destination.astype(int) - template.source) % 3)
+
+
+def test_sums_that_are_passed_on_as_they_came_and_added_to(tmp_path: Path) -> None:
+    gpus = [
+        "\n".join([block(0, 1, -1, step(0, "s", "i0", "s0")), block(1, -1, 1, step(0, "r", "i0", "i0"))]),
+        "\n".join(
+            [
+                block(
+                    0,
+                    2,
+                    0,
+                    step(0, "r", "s0", "s0"),
+                    step(1, "s", "s0", "i0"),
+                    step(2, "s", "i0", "i0"),
+                    step(3, "re", "s0", "i0"),
+                ),
+                block(1, 0, 2, step(0, "r", "i0", "i0", after=(0, 3)), step(1, "s", "i0", "i0")),
+            ]
+        ),
+        block(0, 1, 1, step(0, "rrc", "i0", "i0"), step(1, "rrc", "i0", "i0"), step(2, "s", "i0", "i0")),
+    ]
+    text = program(*gpus, coll="allreduce", chunks=1, buffers="1 0 1")
+    template = import_msccl(written(tmp_path, text))
+    assert (template.collective, template.n_messages) == ("custom", 5)
+    assert "nan" in str(explain(template, 1000))
+    with pytest.raises(SpecError, match="rank 0: output chunk 0: without the contribution of rank 2"):
+        import_msccl(written(tmp_path, damaged('type="rrc"', 'type="r"', text)))
 
 
 def damaged(old: str, new: str, text: str = PAIR) -> str:

@@ -22,7 +22,7 @@ from fabric.errors import SpecError
 from fabric.formats import Remark
 from fabric.formats.goal import ANY, CALC, RECV, SEND, GoalRank, goal_text, read_goal
 from fabric.formats.words import Said, place
-from fabric.workload.collectives.arrays import Int64Array, bases, lengths
+from fabric.workload.collectives.arrays import Int64Array, bases, distinct_pairs, lengths
 from fabric.workload.program import Program, compute_template, message_template
 
 __all__ = ["export_goal", "import_goal"]
@@ -62,7 +62,7 @@ def import_goal(file: str | Path, *, eager: bool = True) -> tuple[Program, list[
     task[receives] = 2 * np.arange(messages) + 1
     task[calc] = 2 * messages + np.arange(computes)
     later, earlier = _finished_waits(schedule)
-    waits = np.unique(np.stack([task[later], task[earlier]], axis=1), axis=0)
+    wait_task, wait_for = distinct_pairs(task[later], task[earlier])
     zeros = np.zeros(computes, dtype=np.int64)
     program = Program(
         n_ranks=schedule.n_ranks,
@@ -76,8 +76,8 @@ def import_goal(file: str | Path, *, eager: bool = True) -> tuple[Program, list[
         eager=np.full(messages + computes, eager, dtype=np.bool_),
         task_base=np.concatenate([2 * np.arange(messages), 2 * messages + np.arange(computes + 1)]),
         task_rank=np.concatenate([np.stack([rank[sends], rank[receives]], axis=1).ravel(), rank[calc]]),
-        wait_task=waits[:, 0],
-        wait_for=waits[:, 1],
+        wait_task=wait_task,
+        wait_for=wait_for,
     )
     return program.verify(path=str(file)), _remarks(schedule)
 

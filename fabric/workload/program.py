@@ -26,7 +26,7 @@ import numpy.typing as npt
 from fabric.errors import SpecError
 from fabric.spec.traffic import LARGEST_START_PS
 from fabric.workload.collectives import Collective, Template, build_template
-from fabric.workload.collectives.arrays import Int64Array, bases, expand_ranges, lengths
+from fabric.workload.collectives.arrays import Int64Array, bases, distinct_pairs, expand_ranges, lengths
 from fabric.workload.waits import find_cycle
 
 __all__ = ["Program", "ProgramBuilder", "compute_template", "message_template"]
@@ -376,5 +376,4 @@ class ProgramBuilder:
         wanted = np.repeat(later, count) * most + task_rank[before]
         place = np.minimum(np.searchsorted(key, wanted, sorter=order), max(len(key) - 1, 0))
         both = key[order[place]] == wanted if len(key) else np.zeros(0, dtype=np.bool_)
-        waits = np.unique(np.stack([order[place[both]], before[both]], axis=1), axis=0)
-        return waits[:, 0], waits[:, 1]
+        return distinct_pairs(order[place[both]], before[both])

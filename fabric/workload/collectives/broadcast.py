@@ -1,8 +1,8 @@
 """Broadcast and reduce: down a binomial tree, or along a chain.
 
-The binomial tree doubles in every step the ranks that have the vector. The chain passes it on from rank to
-rank; cut into k chunks, all links are busy at once, and it takes n - 2 + k steps of S/k: NCCL's broadcast.
-A reduce is a broadcast backwards.
+The binomial tree doubles in every step the ranks that have the vector; a rank sends to one after the
+other. The chain passes it on from rank to rank; cut into k chunks, all links are busy at once, and it takes
+n - 2 + k steps of S/k: NCCL's broadcast. A reduce is a broadcast backwards.
 
 Source: Thakur, Rabenseifner and Gropp, doi 10.1177/1094342005051521.
 """
@@ -28,7 +28,9 @@ def binomial_broadcast(n_ranks: int, *, root: int = 0) -> Template:
     below = rank & -rank
     last_step = (n_ranks - 1).bit_length() - 1
     step = np.array([last_step - (int(bit).bit_length() - 1) for bit in below], dtype=np.int64)
-    tree = tree_broadcast(np.where(rank > 0, rank - below, -1), n_ranks=n_ranks, name="binomial", step=step)
+    tree = tree_broadcast(
+        np.where(rank > 0, rank - below, -1), n_ranks=n_ranks, name="binomial", step=step, one_by_one=True
+    )
     return from_root(tree, root)
 
 

@@ -34,13 +34,15 @@ PASS_WORDS = 2**23
 Words = npt.NDArray[np.uint32]
 
 
-def check_template(template: Template) -> None:
+def check_template(template: Template, *, redundant: bool = False) -> None:
     """Prove that a template does what its collective promises.
 
     Parameters
     ----------
     template : Template
         Of any collective but "custom", which promises nothing.
+    redundant : bool
+        Accept that ranks get what they already have, as in a broadcast by scatter and all-gather.
 
     Raises
     ------
@@ -73,7 +75,7 @@ def check_template(template: Template) -> None:
     for first in range(0, promise.n_words, each):
         words = range(first, min(first + each, promise.n_words))
         _check_pass(template, units, ends, promise, words, seen)
-    if not promise.repeats:
+    if not (promise.repeats or redundant):
         _refuse_repeats(template, ends, seen)
 
 

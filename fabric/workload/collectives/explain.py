@@ -6,11 +6,11 @@ m bytes taking `alpha + m/B`:
 * **alpha-beta**: every step of the template waits for the one before, and takes alpha and what the busiest
   port carries in it. For the algorithms here this is the textbook's form (ring all-reduce:
   `2(n-1) alpha + 2(n-1)/n S/B`).
-* **streamed**: alpha for each message of the longest chain, and what the busiest port carries all in all: what
-  many small chunks that follow each other come close to (in-network reduction with h hops to the
+* **streamed**: alpha for each message of the longest chain, and what the busiest port carries all in all:
+  what many small chunks that follow each other come close to (in-network reduction with h hops to the
   root: `2 h alpha + S/B`).
-* **lower bound**: the longest chain of messages, each of which waits for the one before, or the busiest port and
-  one alpha, whichever is more. Nothing that sends these messages is faster.
+* **lower bound**: the longest chain of messages, each of which waits for the one before, or the busiest
+  port and one alpha, whichever is more. Nothing that sends these messages is faster.
 
 Source: Thakur, Rabenseifner and Gropp, doi 10.1177/1094342005051521.
 """
@@ -24,8 +24,8 @@ import numpy.typing as npt
 
 from fabric.errors import SpecError
 from fabric.units import Duration, Rate
-from fabric.workload.collectives.arrays import Int64Array
-from fabric.workload.collectives.kinds import busbw_factor
+from fabric.workload.collectives.arrays import Int64Array, distinct
+from fabric.workload.collectives.kinds import COLLECTIVES, busbw_factor
 from fabric.workload.collectives.levels import depth, longest_chain
 from fabric.workload.collectives.template import Template
 
@@ -114,8 +114,8 @@ class Explanation:
 
     @property
     def busbw_bytes_per_s(self) -> float:
-        """busbw at the alpha-beta time; NaN if that is 0."""
-        if not self.alpha_beta_s:
+        """busbw at the alpha-beta time; NaN if that is 0, or the collective has no factor."""
+        if not self.alpha_beta_s or self.collective not in COLLECTIVES:
             return float("nan")
         return self.size_bytes / self.alpha_beta_s * busbw_factor(self.collective, n_ranks=self.n_ranks)
 
@@ -200,7 +200,7 @@ def explain(
         steps=template.n_steps,
         depth=longest,
         messages=len(wire),
-        connections=len(np.unique(lanes)),
+        connections=len(distinct(lanes)),
         sent_bytes=_by_rank(source, sizes, ranks),
         received_bytes=_by_rank(destination, sizes, ranks),
         largest_message_bytes=int(sizes.max(initial=0)),

@@ -1,7 +1,8 @@
 """Scatter and gather: down a binomial tree, or directly.
 
-In the binomial tree, a rank gets its own block with those of all ranks below it, and passes these on: few
-steps, more data. Directly, the root sends every block itself. A gather is a scatter backwards.
+In the binomial tree, a rank gets its own block with those of all ranks below it, and passes these on, one
+child after the other: few steps, more data. Directly, the root sends every block itself. A gather is a
+scatter backwards.
 
 Source: Thakur, Rabenseifner and Gropp, doi 10.1177/1094342005051521.
 """
@@ -23,14 +24,23 @@ __all__ = ["binomial_gather", "binomial_scatter", "direct_gather", "direct_scatt
 def binomial_scatter(n_ranks: int, *, root: int = 0) -> Template:
     """Scatter in ⌈lg n⌉ steps of S/2, S/4, ... from rank `root`."""
     rows = Rows()
-    arrived = np.full(n_ranks, -1, dtype=np.int64)
+    arrived, sent = np.full((2, n_ranks), -1, dtype=np.int64)
     steps = (n_ranks - 1).bit_length()
     for step in range(steps):
         reach = 1 << (steps - 1 - step)
         child = np.arange(reach, n_ranks, 2 * reach, dtype=np.int64)
         count = np.minimum(reach, n_ranks - child)
         parent = child - reach
-        arrived[child] = rows.add(parent, child, piece=child, count=count, step=step, after=[arrived[parent]])
+        arrived[child] = rows.add(
+            parent,
+            child,
+            piece=child,
+            count=count,
+            step=step,
+            after=[arrived[parent]],
+            follows=sent[parent],
+        )
+        sent[parent] = arrived[child]
     return from_root(rows.build("binomial", "scatter", n_ranks=n_ranks, n_pieces=n_ranks), root)
 
 

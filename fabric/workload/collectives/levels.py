@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from fabric.workload.collectives.arrays import Int64Array, bases, expand_ranges, lengths
+from fabric.workload.collectives.arrays import Int64Array, bases, distinct, expand_ranges, lengths
 from fabric.workload.collectives.template import Template
 
 __all__ = ["depth", "generations", "longest_chain"]
@@ -34,7 +34,7 @@ def depth(template: Template) -> int:
 
 
 def longest_chain(template: Template, weight: npt.NDArray[np.float64]) -> float:
-    """Greatest sum of weights [transfers] of transfers of which each waits for the one before; 0 without any."""
+    """Greatest sum of weights, given by transfer, of transfers each of which waits for the one before."""
     return float(_longest(template, weight).max(initial=0.0))
 
 
@@ -52,5 +52,5 @@ def _longest(template: Template, weight: npt.NDArray[np.float64]) -> npt.NDArray
         reached = successor[expand_ranges(base[ready], counts)]
         np.maximum.at(longest, reached, np.repeat(longest[ready], counts) + weight[reached])
         np.subtract.at(waiting, reached, 1)
-        ready = np.unique(reached[waiting[reached] == 0])
+        ready = distinct(reached[waiting[reached] == 0])
     return longest

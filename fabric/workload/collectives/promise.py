@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fabric.workload.collectives.arrays import Int64Array
+from fabric.workload.collectives.arrays import Int64Array, distinct
 from fabric.workload.collectives.kinds import COLLECTIVES
 from fabric.workload.collectives.template import Template
 
@@ -98,7 +98,7 @@ def promise_of(template: Template) -> Promise:
         rank, block = every_block // width, every_block
         origin = np.full_like(rank, template.root)
     elif collective == "all_to_all_v":
-        block = np.unique(template.block).astype(np.int64) if template.block is not None else every_block
+        block = distinct(template.block.astype(np.int64)) if template.block is not None else every_block
         pair = block // (blocks // ranks**2)
         rank, origin = pair % ranks, pair // ranks
     else:

@@ -77,7 +77,9 @@ def _across(rows: Rows, arrived: Int64Array, *, inside: int, nodes: int, window:
     first_step = -(-(inside - 1) // check_window(window, inside)) if inside > 1 else 0
     if nodes == 1:
         return
-    complete = rows.join(ranks, arrived, piece=inside - 1, count=nodes - 1, step=max(first_step - 1, 0))
+    complete = rows.join(
+        ranks, arrived, readers=nodes - 1, piece=inside - 1, count=nodes - 1, step=max(first_step - 1, 0)
+    )
     source, destination, step, after = rounds(nodes, window=window)
     rail = np.tile(np.arange(inside, dtype=np.int64), len(source))
     source, destination, step, after = (

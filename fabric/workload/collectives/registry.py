@@ -14,9 +14,10 @@ From then on `build_template("all_reduce", algorithm="my_way", n_ranks=8, width=
 from __future__ import annotations
 
 import inspect
+from collections import deque
 from collections.abc import Callable
-from functools import lru_cache
 from typing import Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -30,9 +31,14 @@ __all__ = ["algorithm", "algorithm_names", "algorithm_options", "build_template"
 Builder = Callable[..., Template]
 
 SPLITS = ("channels", "chunks", "slices")
-KEPT_TEMPLATES = 64
+KEPT_TEMPLATES = 8
+"""The last ones stay although nobody uses them; those that someone uses stay anyway."""
 
 _BUILDERS: dict[tuple[str, str], Builder] = {}
+_IN_USE: WeakValueDictionary[tuple[Builder, int, tuple[tuple[str, Any], ...]], Template] = (
+    WeakValueDictionary()
+)
+_RECENT: deque[Template] = deque(maxlen=KEPT_TEMPLATES)
 
 
 def algorithm(collective: str, name: str) -> Callable[[Builder], Builder]:
@@ -62,7 +68,6 @@ def algorithm(collective: str, name: str) -> Callable[[Builder], Builder]:
         if name == "auto" or (present is not None and present.__qualname__ != builder.__qualname__):
             raise SpecError("algorithm", name, f"a name that no other algorithm for {collective} has")
         _BUILDERS[collective, name] = builder
-        _built.cache_clear()
         return builder
 
     return register
@@ -143,9 +148,15 @@ def _build(builder: Builder, n_ranks: int, options: tuple[tuple[str, Any], ...])
     return split(template, **parts) if parts else template
 
 
-_built = lru_cache(maxsize=KEPT_TEMPLATES)(_build)
+def _built(builder: Builder, n_ranks: int, options: tuple[tuple[str, Any], ...]) -> Template:
+    key = (builder, n_ranks, options)
+    template = _IN_USE.get(key)
+    if template is None:
+        template = _IN_USE[key] = _build(builder, n_ranks, options)
+    _RECENT.append(template)
+    return template
 
 
 def forget_templates() -> None:
     """Let go of the templates that are kept for the next question."""
-    _built.cache_clear()
+    _RECENT.clear()

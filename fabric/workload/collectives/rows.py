@@ -15,13 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fabric.workload.collectives.arrays import Int64Array, bases
-from fabric.workload.collectives.template import Template
+from fabric.workload.collectives.arrays import Int64Array, bases, distinct
+from fabric.workload.collectives.template import NOTHING, Template
 
-__all__ = ["JOIN_ABOVE", "Rows", "csr_of_pairs"]
-
-JOIN_ABOVE = 16
-"""With more arrivals than this to wait for, a join stands for them."""
+__all__ = ["Rows", "csr_of_pairs", "joins_pay"]
 
 COLUMNS: dict[str, type[np.integer[Any]]] = {
     **dict.fromkeys(("source", "destination", "piece", "count", "step"), np.uint32),
@@ -34,6 +31,7 @@ class Rows:
 
     def __init__(self) -> None:
         self._columns: dict[str, list[npt.NDArray[Any]]] = {name: [] for name in COLUMNS}
+        self._follows: list[Int64Array] = []
         self._transfer: list[Int64Array] = []
         self._before: list[Int64Array] = []
         self._size = 0
@@ -52,6 +50,7 @@ class Rows:
         channel: npt.ArrayLike = 0,
         reduce: npt.ArrayLike = 0,
         after: Sequence[npt.ArrayLike] = (),
+        follows: npt.ArrayLike = -1,
     ) -> Int64Array:
         """Append rows.
 
@@ -60,6 +59,8 @@ class Rows:
         source, destination, piece, count, channel, reduce, step : array_like of int, shape [rows] or scalar
         after : sequence of array_like of int, each of shape [rows] or [rows, k]
             Numbers of rows that each row waits for; -1: none.
+        follows : array_like of int, shape [rows] or scalar
+            Number of the row of the same source that must be acknowledged first; -1: none.
 
         Returns
         -------
@@ -72,6 +73,7 @@ class Rows:
         self._size += len(rows)
         for (name, kind), values in zip(COLUMNS.items(), arrays, strict=True):
             self._columns[name].append(values.astype(kind))
+        self._follows.append(np.array(np.broadcast_to(np.asarray(follows, dtype=np.int64), rows.shape)))
         for before in after:
             wide = (
                 np.asarray(before, dtype=np.int64).reshape(len(rows), -1) if len(rows) else np.empty((0, 1))
@@ -84,20 +86,31 @@ class Rows:
 
     def join(
         self,
-        rank: npt.ArrayLike,
+        rank: Int64Array,
         arrivals: Int64Array,
         *,
+        readers: int,
         piece: npt.ArrayLike,
         step: int,
         count: npt.ArrayLike = 1,
     ) -> Int64Array:
-        """What to wait for to have all of `arrivals` [rows, k]: they themselves, or joins if they are many.
+        """What to wait for to have all of some arrivals: they themselves, or joins where these are fewer.
+
+        Parameters
+        ----------
+        rank : ndarray of int64 [ranks]
+        arrivals : ndarray of int64 [ranks, k]
+            Numbers of rows.
+        readers : int
+            Transfers of each rank that will wait for them.
+        piece, count, step
+            Of the joins.
 
         Returns
         -------
-        ndarray of int64 [rows, k] or [rows, 1]
+        ndarray of int64 [ranks, k] or [ranks, 1]
         """
-        if arrivals.shape[1] <= JOIN_ABOVE:
+        if not joins_pay(np.array(arrivals.shape[1]), np.array(readers)):
             return arrivals
         return self.add(rank, rank, piece=piece, count=count, step=step, after=[arrivals])[:, np.newaxis]
 
@@ -127,18 +140,28 @@ class Rows:
             **columns,
             after_base=base.astype(np.uint32),
             after=after.astype(np.uint32),
+            follows=_follows(_joined(self._follows, np.int64)),
             **others,
         ).verify()
+
+
+def joins_pay(arrivals: npt.NDArray[Any], readers: npt.NDArray[Any]) -> npt.NDArray[np.bool_]:
+    """Whether a join saves half of the waits, where so many transfers wait for so many arrivals."""
+    return np.asarray(arrivals * readers > 2 * (arrivals + readers))
 
 
 def csr_of_pairs(transfer: Int64Array, before: Int64Array, *, rows: int) -> tuple[Int64Array, Int64Array]:
     """Return pairs (transfer, transfer before it) as base and list, each list ascending, no pair twice."""
     key = transfer * max(rows, 1) + before
     if not (key[1:] > key[:-1]).all():
-        key = np.unique(key)
+        key = distinct(key)
         transfer, before = np.divmod(key, max(rows, 1))
     return bases(np.bincount(transfer, minlength=rows)), before
 
 
 def _joined(parts: list[npt.NDArray[Any]], kind: type[np.integer[Any]]) -> npt.NDArray[Any]:
     return parts[0] if len(parts) == 1 else np.concatenate([np.empty(0, dtype=kind), *parts])
+
+
+def _follows(rows: Int64Array) -> npt.NDArray[np.uint32] | None:
+    return np.where(rows < 0, NOTHING, rows).astype(np.uint32) if (rows >= 0).any() else None

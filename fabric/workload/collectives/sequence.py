@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from fabric.errors import SpecError
-from fabric.workload.collectives.arrays import Int64Array, bases, expand_ranges, lengths
-from fabric.workload.collectives.rows import JOIN_ABOVE, csr_of_pairs
-from fabric.workload.collectives.template import Template
+from fabric.workload.collectives.arrays import Int64Array, bases, expand_ranges, lengths, renumbered
+from fabric.workload.collectives.rows import csr_of_pairs, joins_pay
+from fabric.workload.collectives.template import NOTHING, Template
 
 __all__ = ["backwards", "in_groups", "then"]
 
@@ -25,7 +25,7 @@ def backwards(template: Template, *, collective: str, name: str | None = None) -
     """Turn every transfer around and the order with it.
 
     What was copied to many is then collected from them: an all-gather becomes a reduce-scatter, a broadcast
-    a reduce, a scatter a gather.
+    a reduce, a scatter a gather. What a rank sends one after the other arrives so, and nothing follows.
 
     Parameters
     ----------
@@ -52,6 +52,7 @@ def backwards(template: Template, *, collective: str, name: str | None = None) -
         step=(last - template.step.astype(np.int64))[::-1].astype(np.uint32),
         after_base=base.astype(np.uint32),
         after=after.astype(np.uint32),
+        follows=None,
     ).verify()
 
 
@@ -103,6 +104,7 @@ def then(first: Template, second: Template, *, collective: str, name: str) -> Te
         step=column("step", zeros + max(first.n_steps - 1, 0), first.n_steps).astype(np.uint32),
         after_base=base.astype(np.uint32),
         after=after.astype(np.uint32),
+        follows=_follows_of_both(first, second, joins),
     ).verify()
 
 
@@ -146,7 +148,21 @@ def in_groups(
         step=template.step[row],
         after_base=bases(counts).astype(np.uint32),
         after=after.astype(np.uint32),
+        follows=renumbered(template.follows, row, lambda each: each * n_groups + group),
     )
+
+
+def _follows_of_both(first: Template, second: Template, joins: int) -> npt.NDArray[np.uint32] | None:
+    if first.follows is None and second.follows is None:
+        return None
+    shift = len(first) + joins
+    one, two = (
+        np.full(len(each), NOTHING, dtype=np.uint32) if each.follows is None else each.follows
+        for each in (first, second)
+    )
+    later = renumbered(two, np.arange(len(two)), lambda each: each + shift)
+    assert later is not None
+    return np.concatenate([one, np.full(joins, NOTHING, dtype=np.uint32), later])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -174,7 +190,7 @@ def _needs(first: Template, second: Template) -> tuple[Int64Array, Int64Array, _
     meets = (written.low[place] < reads.high[read]) & (reads.low[read] < written.high[place])
     read, before = read[meets], write[place[meets]]
     needed = np.bincount(read, minlength=len(count))
-    many = needed > JOIN_ABOVE
+    many = joins_pay(needed, np.bincount(of, minlength=len(count)))
     join = np.cumsum(many) - 1 + len(first)
     shift = len(first) + int(many.sum())
     reader_of = np.argsort(of, kind="stable")

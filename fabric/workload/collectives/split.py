@@ -16,11 +16,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
+import numpy.typing as npt
 
 from fabric.errors import SpecError
-from fabric.workload.collectives.arrays import Int64Array, bases, expand_ranges, lengths
+from fabric.workload.collectives.arrays import Int64Array, bases, distinct, expand_ranges, lengths, renumbered
 from fabric.workload.collectives.kinds import COLLECTIVES
-from fabric.workload.collectives.template import MOST_CHANNELS, Template
+from fabric.workload.collectives.template import MOST_CHANNELS, NOTHING, Template
 
 __all__ = ["relabel", "side_by_side", "split"]
 
@@ -89,6 +90,11 @@ def split(template: Template, *, channels: int = 1, chunks: int = 1, slices: int
         step=(step * slices + piece_slice + chunk * interval * slices).astype(np.uint32),
         after_base=base.astype(np.uint32),
         after=after.astype(np.uint32),
+        follows=renumbered(
+            template.follows,
+            row,
+            lambda each: ((chunk * rows + each) * slices + piece_slice) * channels + channel,
+        ),
     )
     if template.block is None and not _blocks_matter(template.collective):
         return made.verify()
@@ -141,6 +147,7 @@ def side_by_side(templates: Sequence[Template], *, name: str) -> Template:
         step=step[order].astype(np.uint32),
         after_base=bases(counts[order]).astype(np.uint32),
         after=place[after[expand_ranges(starts[order], counts[order])]].astype(np.uint32),
+        follows=_follows_side_by_side(templates, order, place),
     )
     blocks_as_pieces = all(each.block is None for each in templates)
     if blocks_as_pieces and not _blocks_matter(first.collective):
@@ -176,6 +183,19 @@ def relabel(template: Template, order: Sequence[int]) -> Template:
     return replace(made, block_base=base.astype(np.uint32), block=block.astype(np.uint32))
 
 
+def _follows_side_by_side(
+    templates: Sequence[Template], order: Int64Array, place: Int64Array
+) -> npt.NDArray[np.uint32] | None:
+    if all(each.follows is None for each in templates):
+        return None
+    parts, first = [], 0
+    for each in templates:
+        own = np.full(len(each), NOTHING) if each.follows is None else each.follows.astype(np.int64)
+        parts.append(np.where(own == NOTHING, NOTHING, own + first))
+        first += len(each)
+    return renumbered(np.concatenate(parts), order, lambda each: place[each])
+
+
 def _interval(template: Template) -> int:
     """Steps in which the busiest rank sends, or receives, what one chunk asks of it."""
     wire = template.source != template.destination
@@ -184,7 +204,7 @@ def _interval(template: Template) -> int:
     steps = np.int64(template.n_steps)
     busy = []
     for ends in (template.source, template.destination):
-        pairs = np.unique(ends[wire].astype(np.int64) * steps + template.step[wire])
+        pairs = distinct(ends[wire].astype(np.int64) * steps + template.step[wire])
         busy.append(int(np.bincount(pairs // steps).max()))
     return max(busy)
 

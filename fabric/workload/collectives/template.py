@@ -13,6 +13,9 @@ data a transfer carries; a template then means the same whatever the timing, and
 *Order.* What a transfer waits for stands before it in the table, so no template waits for itself.
 Transfers of one source, destination and channel go in the order of the table.
 
+*Own sends.* A rank that sends to several others may do so at once, or wait until one is over: `follows` names
+a transfer of the same source that must have been acknowledged first.
+
 *Joins.* A row whose source is its destination moves nothing and takes no time: it arrives when all that
 it waits for has arrived. It stands for "all of these" where many transfers wait for the same many.
 
@@ -40,10 +43,13 @@ from fabric.errors import SpecError
 from fabric.workload.collectives.arrays import expand_ranges, lengths
 from fabric.workload.collectives.kinds import COLLECTIVES
 
-__all__ = ["Template", "even_sizes"]
+__all__ = ["NOTHING", "Template", "even_sizes"]
 
 U32 = npt.NDArray[np.uint32]
 U8 = npt.NDArray[np.uint8]
+
+NOTHING = 2**32 - 1
+"""In `follows`: no transfer."""
 
 MOST_RANKS = 2**20
 MOST_CHANNELS = 256
@@ -53,6 +59,8 @@ LARGEST_BYTES = 2**62
 @dataclass(frozen=True, eq=False)
 class Template:
     """Transfers of a collective algorithm, in an order in which they can happen.
+
+    Its arrays are made read-only.
 
     Attributes
     ----------
@@ -84,6 +92,8 @@ class Template:
         0: pieces are blocks, `n_pieces` of them.
     grid : tuple of int
         Of an all-to-all: the mixed radix of its distances; empty: one digit.
+    follows : ndarray of uint32 [transfers], or None
+        Transfer of the same source that must have been acknowledged first; `NOTHING`: none. None: for all.
     """
 
     name: str
@@ -105,6 +115,7 @@ class Template:
     block: U32 | None = None
     n_blocks: int = 0
     grid: tuple[int, ...] = field(default=())
+    follows: U32 | None = None
 
     def __post_init__(self) -> None:
         for column in fields(self):
@@ -242,6 +253,7 @@ class Template:
         self._refuse_wait(transfer, before, before >= transfer, "a transfer of an earlier row")
         elsewhere = self.destination[before] != self.source[transfer]
         self._refuse_wait(transfer, before, elsewhere, "a transfer to the source of the one that waits")
+        self._verify_follows()
         return self
 
     def _cut(self, sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -256,6 +268,18 @@ class Template:
         each = self.n_blocks // parts
         base, rest = np.divmod(sizes, each)
         return (base[:, np.newaxis] + (np.arange(each) < rest[:, np.newaxis])).ravel()
+
+    def _verify_follows(self) -> None:
+        if self.follows is None:
+            return
+        if len(self.follows) != len(self):
+            raise SpecError(self._path("follows"), len(self.follows), f"{len(self)} values, as of source")
+        transfer = np.flatnonzero(self.follows != NOTHING)
+        before = self.follows[transfer].astype(np.int64)
+        self._refuse_wait(transfer, before, before >= transfer, "a transfer of an earlier row", "follows")
+        elsewhere = self.source[before] != self.source[transfer]
+        elsewhere |= self.source[before] == self.destination[before]
+        self._refuse_wait(transfer, before, elsewhere, "a message of the same source", "follows")
 
     def _verify_numbers(self) -> None:
         if self.collective not in (*COLLECTIVES, "custom"):
@@ -303,10 +327,13 @@ class Template:
         before: npt.NDArray[np.int64],
         wrong: npt.NDArray[np.bool_],
         allowed: str,
+        column: str = "after",
     ) -> None:
         if wrong.any():
             one = int(np.flatnonzero(wrong)[0])
-            raise SpecError(self._path(f"after of transfer {int(transfer[one])}"), int(before[one]), allowed)
+            raise SpecError(
+                self._path(f"{column} of transfer {int(transfer[one])}"), int(before[one]), allowed
+            )
 
 
 def even_sizes(total: int, *, parts: int) -> npt.NDArray[np.int64]:

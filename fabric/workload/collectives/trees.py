@@ -8,11 +8,17 @@ from fabric.workload.collectives.arrays import Int64Array
 from fabric.workload.collectives.rows import Rows
 from fabric.workload.collectives.template import Template
 
-__all__ = ["depths", "tree_broadcast"]
+__all__ = ["depths", "own_sends_in_turn", "tree_broadcast"]
 
 
 def tree_broadcast(
-    parent: Int64Array, *, n_ranks: int, name: str, step: Int64Array | None = None, count: int = 1
+    parent: Int64Array,
+    *,
+    n_ranks: int,
+    name: str,
+    step: Int64Array | None = None,
+    count: int = 1,
+    one_by_one: bool = False,
 ) -> Template:
     """Every place passes on to its children what it got from its parent.
 
@@ -27,6 +33,8 @@ def tree_broadcast(
         When each place receives; as deep as it is, less one.
     count : int
         Pieces of the vector.
+    one_by_one : bool
+        A place sends to a child when the one before has all.
     """
     places = len(parent)
     step = depths(parent) - 1 if step is None else step
@@ -35,7 +43,16 @@ def tree_broadcast(
     row_of = np.full(places, -1, dtype=np.int64)
     row_of[child] = np.arange(len(child))
     rows = Rows()
-    rows.add(parent[child], child, piece=0, count=count, step=step[child], after=[row_of[parent[child]]])
+    follows = own_sends_in_turn(parent[child]) if one_by_one else -1
+    rows.add(
+        parent[child],
+        child,
+        piece=0,
+        count=count,
+        step=step[child],
+        after=[row_of[parent[child]]],
+        follows=follows,
+    )
     root = int(np.flatnonzero(parent < 0)[0])
     return rows.build(
         name,
@@ -45,6 +62,21 @@ def tree_broadcast(
         n_reducers=places - n_ranks,
         root=root if root < n_ranks else 0,
     )
+
+
+def own_sends_in_turn(source: Int64Array) -> Int64Array:
+    """For each row the row before of the same source, -1: none.
+
+    Examples
+    --------
+    >>> own_sends_in_turn(np.array([5, 6, 5, 5])).tolist()
+    [-1, -1, 0, 2]
+    """
+    before = np.full(len(source), -1, dtype=np.int64)
+    order = np.argsort(source, kind="stable")
+    same = source[order][1:] == source[order][:-1]
+    before[order[1:][same]] = order[:-1][same]
+    return before
 
 
 def depths(parent: Int64Array) -> Int64Array:
