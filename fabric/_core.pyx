@@ -13,10 +13,12 @@ from fabric.engine.build cimport (
     allocate,
     allocate_paths,
     allocate_program,
+    allocate_turns,
     free_world,
     place_nodes,
     prepare_choice,
 )
+from fabric.engine.elsewhere cimport ON_COMPLETE_ELSEWHERE
 from fabric.engine.message cimport Connection, message_slot
 from fabric.engine.node cimport HOST, Node
 from fabric.engine.packet cimport TTL_SHIFT
@@ -148,6 +150,8 @@ cdef class Engine:
         self._fill_paths()
         self._fill_ports()
         self._fill_profiles()
+        if _np.any(lowered.node_takes_turns) and not allocate_turns(self.w):
+            raise MemoryError(f"no memory for {lowered.n_hosts} hosts")
         if not place_nodes(self.w):
             raise MemoryError(f"no memory for {lowered.n_nodes} nodes")
         self._fill_flows()
@@ -181,6 +185,7 @@ cdef class Engine:
         w.window_cursor = NO_WINDOW
         w.fingerprint_on = lowered.fingerprint
         w.pfc_frame_bytes = lowered.pfc_frame_bytes
+        w.ties_by_start = lowered.ties_by_start
         w.record = lowered.record
         w.queue_interval_ps = lowered.record_queue_interval_ps
         w.queue_delta = lowered.record_queue_delta
@@ -233,7 +238,10 @@ cdef class Engine:
         w.dep_flow = <const u32*>self._keep("dep_flow", _np.uint32)
         w.dep_delay_ps = <const i64*>self._keep("dep_delay_ps", _np.int64)
         w.dep_on = <const u8*>self._keep("dep_on", _np.uint8)
+        w.waits_elsewhere = bool(_np.any(self.lowered.dep_on == ON_COMPLETE_ELSEWHERE))
         w.flow_record = <const u8*>self._keep("flow_record", _np.uint8)
+        w.host_address = <const u32*>self._keep("host_address", _np.uint32)
+        w.flow_ports = <const u32*>self._keep("flow_ports", _np.uint32)
         self.arrays["flow_waits"] = _np.array(self.lowered.flow_waits, dtype=_np.uint32, copy=True)
         self.arrays["flow_ready_ps"] = _np.array(self.lowered.flow_start_ps, dtype=_np.int64, copy=True)
         w.flow_waits = <u32*>pointer(self.arrays["flow_waits"])

@@ -141,6 +141,37 @@ def fmix32(value: npt.ArrayLike) -> npt.NDArray[np.uint32]:
     return np.asarray(x ^ (x >> np.uint32(16)))
 
 
+def murmur3(words: npt.ArrayLike, *, seed: npt.ArrayLike) -> npt.NDArray[np.uint32]:
+    """MurmurHash3 for x86, 32 bits (A. Appleby, public domain), of keys of whole words.
+
+    Parameters
+    ----------
+    words : array_like of integers in 0 .. 2**32 - 1 [keys, words]
+        Words as little-endian memory has them.
+    seed : array_like of integers in 0 .. 2**32 - 1 [keys]
+
+    Returns
+    -------
+    numpy.ndarray of uint32 [keys]
+
+    Examples
+    --------
+    >>> hex(int(murmur3([[0x0B000001, 0x0B000D01, 0x00642710]], seed=[32])[0]))
+    '0xe007d8a2'
+    """
+    keys = np.asarray(words, dtype=np.uint32)
+    state = np.asarray(seed, dtype=np.uint32)
+    with np.errstate(over="ignore"):
+        for column in keys.T:
+            state = state ^ _rotated(column * np.uint32(0xCC9E2D51), 15) * np.uint32(0x1B873593)
+            state = _rotated(state, 13) * np.uint32(5) + np.uint32(0xE6546B64)
+    return fmix32(state ^ np.uint32(4 * keys.shape[1]))
+
+
+def _rotated(value: npt.NDArray[np.uint32], bits: int) -> npt.NDArray[np.uint32]:
+    return value << np.uint32(bits) | value >> np.uint32(32 - bits)
+
+
 def _as_uint64(value: npt.ArrayLike) -> npt.NDArray[np.uint64]:
     if isinstance(value, int):
         return np.asarray(value & MASK64, dtype=np.uint64)

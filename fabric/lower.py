@@ -26,6 +26,7 @@ from fabric.lowering.paths import path_columns
 from fabric.lowering.ports import node_columns, port_columns
 from fabric.lowering.programs import lower_jobs
 from fabric.lowering.recording import record_columns
+from fabric.lowering.ticks import ns3_ticks_ps
 from fabric.lowering.transports import pattern_transports
 from fabric.routing import Routes, find_routes
 from fabric.spec.run import Run
@@ -37,6 +38,8 @@ from fabric.workload.flow_table import FlowTable
 from fabric.workload.job import Job
 
 __all__ = ["lookahead_ps", "lower", "lower_with_flows"]
+
+PS_PER_NS = 1000
 
 
 def lower(
@@ -94,6 +97,12 @@ def lower_with_flows(
 ) -> tuple[Lowered, FlowTable]:
     """As `lower`, from parts that are there; also returns the flows with the connections of the jobs."""
     n_flows = len(flows)
+    if jobs and scenario.nic.queue_pairs != "earliest":
+        raise SpecError(
+            "nic.queue_pairs", scenario.nic.queue_pairs, '"earliest", where there are collectives'
+        )
+    if jobs and scenario.run.ties != "fair":
+        raise SpecError("run.ties", scenario.run.ties, '"fair", where there are collectives')
     lowered_jobs = lower_jobs(
         jobs,
         n_hosts=network.n_hosts,
@@ -102,7 +111,7 @@ def lower_with_flows(
     )
     flows = FlowTable.concatenate([flows, lowered_jobs.flows])
     run, switch = scenario.run, scenario.switch
-    routes = find_routes(network, weights=scenario.routing.weights)
+    routes = find_routes(network, weights=scenario.routing.weights, order=scenario.routing.next_hop_order)
     patterns = pattern_transports(
         flows,
         transport=scenario.transport,
@@ -115,10 +124,18 @@ def lower_with_flows(
         **_route_columns(routes),
         **path_columns(scenario.routing, network=network, flows=flows),
         **flow_columns(
-            flows, network=network, routes=routes, patterns=patterns, switch=switch, seed=run.seed
+            flows,
+            network=network,
+            routes=routes,
+            patterns=patterns,
+            switch=switch,
+            seed=run.seed,
+            whole_rates=run.timing == "ns3",
         ),
         **record_columns(scenario.record, network=network, flows=flows),
     }
+    if run.timing == "ns3":
+        columns["flow_start_ps"] = ns3_ticks_ps(columns["flow_start_ps"])
     columns |= buffer_columns(
         network, switch=switch, columns=columns, largest_frame_bytes=patterns.largest_frame_bytes
     )
@@ -129,6 +146,7 @@ def lower_with_flows(
         tables=_Tables(**{name: columns[name] for name in _Tables.__dataclass_fields__}),
         port_delay_ps=columns["port_delay_ps"],
         flow_hash=columns["flow_hash"],
+        at_once=run.waits == "instant",
     )
     columns["flow_frames"][n_flows:] = 0
     lowered = Lowered(
@@ -161,6 +179,8 @@ class _Tables:
     n_nodes: int
     node_port_base: npt.NDArray[np.uint32]
     node_salt: npt.NDArray[np.uint32]
+    host_address: npt.NDArray[np.uint32]
+    flow_ports: npt.NDArray[np.uint32]
     port_node: npt.NDArray[np.uint32]
     port_peer: npt.NDArray[np.uint32]
     host_edge: npt.NDArray[np.uint32]
@@ -185,10 +205,16 @@ def _run_fields(run: Run, port_delay_ps: npt.NDArray[np.int64]) -> dict[str, Any
     lookahead = Duration(int(port_delay_ps.min()))
     if run.window is not None and run.window > lookahead:
         raise SpecError("run.window", run.window, f"at most the smallest link delay ({lookahead})")
+    if run.ties == "transmission_start" and (port_delay_ps % PS_PER_NS).any():
+        delay = Duration(int(port_delay_ps[np.argmax(port_delay_ps % PS_PER_NS)]))
+        raise SpecError(
+            "run.ties", run.ties, f'"fair", or delays of whole ns, latencies included (not {delay})'
+        )
     return {
         "seed": run.seed,
         "until_ps": OPEN_END_PS if run.until is None else int(run.until),
         "window_ps": int(run.window or 0),
         "fingerprint": int(run.fingerprint),
+        "ties_by_start": int(run.ties == "transmission_start"),
         "port_tick_timing": np.full(len(port_delay_ps), run.timing == "ns3", dtype=np.uint8),
     }

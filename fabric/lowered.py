@@ -89,6 +89,8 @@ TRANSPORT = np.dtype(
         ("reorder_frames", "u4"),
         ("path_mode", "u1"),
         ("selective", "u1"),
+        ("whole_rates", "u1"),
+        ("telemetry_unit", "u4"),
         ("least_frame_bytes", "u4"),
     ],
     align=True,
@@ -233,11 +235,15 @@ class Lowered:
     flow_record: npt.NDArray[np.uint8]
     port_tick_timing: npt.NDArray[np.uint8]
     pfc_frame_bytes: int
+    ties_by_start: int
     node_control_unpausable: npt.NDArray[np.uint8]
+    node_takes_turns: npt.NDArray[np.uint8]
     node_choice: npt.NDArray[np.uint8]
     flowlet_gap_ps: int
     ttl: int
     pin_base: npt.NDArray[np.uint32]
     pin_key: npt.NDArray[np.uint64]
     pin_port: npt.NDArray[np.uint16]
+    host_address: npt.NDArray[np.uint32]
+    flow_ports: npt.NDArray[np.uint32]
     program: LoweredProgram | None

@@ -28,7 +28,7 @@ from fabric.result.collect import (
 )
 from fabric.result.programs import OperationLabels, operation_table, waiting_table
 from fabric.result.series import STREAM_OF, series_table
-from fabric.routing import NO_PORT, trace_path
+from fabric.routing import NO_PORT, hashed_words, trace_path
 from fabric.spec import Scenario
 from fabric.topology import Network
 from fabric.topology.describe import tier_name
@@ -227,6 +227,12 @@ def ideal_times(lowered: Lowered) -> npt.NDArray[np.int64]:
         first_port=lowered.flow_port,
         destination=lowered.flow_destination,
         path_hash=lowered.flow_hash,
+        words=hashed_words(
+            lowered,
+            source=lowered.flow_source,
+            destination=lowered.flow_destination,
+            flow=np.arange(lowered.n_flows),
+        ),
     )
     full_bytes = lowered.transports["frame_bytes"][lowered.flow_transport].astype(np.int64)
     last_bytes = lowered.flow_last_frame_bytes.astype(np.int64)

@@ -9,8 +9,8 @@ port stands in its group as often as its link is faster than the slowest, so a h
 finds it that much more often (Zhou et al., "WCMP", EuroSys 2014).
 
 The tables have the layout that the engines read (`docs/design.md`, section 9). `trace_path` walks them
-as a switch does, so its paths are those that frames take: `port = group[hash * count >> 32]` with
-`hash = fmix32(path_hash ^ node_salt)` (section 5.1).
+as a switch does, so its paths are those that frames take (section 5.1): `port = group[hash * count >> 32]`
+with `hash = fmix32(path_hash ^ node_salt)`, or `group[hash % count]` with MurmurHash3 of addresses and ports.
 """
 
 from __future__ import annotations
@@ -22,12 +22,20 @@ import numpy as np
 import numpy.typing as npt
 
 from fabric.errors import SpecError
-from fabric.keyed_hash import fmix32
+from fabric.keyed_hash import fmix32, murmur3
 from fabric.lowered import ROUTE_DIRECT
 from fabric.topology.distance import UNREACHABLE, EdgeDistances, edge_distances
 from fabric.topology.network import TIER_SCALE_UP, Network
 
-__all__ = ["NO_PORT", "RouteTables", "Routes", "closest_ports", "find_routes", "trace_path"]
+__all__ = [
+    "NO_PORT",
+    "RouteTables",
+    "Routes",
+    "closest_ports",
+    "find_routes",
+    "hashed_words",
+    "trace_path",
+]
 
 NO_PORT = -1
 """Padding after the last link of a path."""
@@ -59,7 +67,7 @@ class Routes:
     route_ports_base : numpy.ndarray of int64 [nodes]
         Where a switch's pool starts in `route_ports`; -1 for hosts.
     route_ports : numpy.ndarray of uint16
-        Local port numbers, ascending within a group.
+        Local port numbers, within a group in the order that was asked for.
     distances : EdgeDistances
         What the tables were made from.
     """
@@ -85,6 +93,10 @@ class RouteTables(Protocol):
     @property
     def node_salt(self) -> UInt32Array: ...
     @property
+    def host_address(self) -> UInt32Array: ...
+    @property
+    def flow_ports(self) -> UInt32Array: ...
+    @property
     def port_node(self) -> UInt32Array: ...
     @property
     def port_peer(self) -> UInt32Array: ...
@@ -100,7 +112,12 @@ class RouteTables(Protocol):
     def route_ports(self) -> npt.NDArray[np.uint16]: ...
 
 
-def find_routes(network: Network, *, weights: Literal["equal", "rate"] = "equal") -> Routes:
+def find_routes(
+    network: Network,
+    *,
+    weights: Literal["equal", "rate"] = "equal",
+    order: Literal["ports", "neighbours_descending"] = "ports",
+) -> Routes:
     """Build the next-hop tables of all switches.
 
     Parameters
@@ -110,6 +127,8 @@ def find_routes(network: Network, *, weights: Literal["equal", "rate"] = "equal"
         Whether a port stands in a group once, or in proportion to its rate: its rate over the
         greatest common divisor of the group's, or if a port would then stand there more than 64
         times, over 1/64 of the highest, rounded, at least once.
+    order : {"ports", "neighbours_descending"}
+        Of the ports of a group: ascending, or by the number of the neighbour, highest first.
 
     Returns
     -------
@@ -133,7 +152,16 @@ def find_routes(network: Network, *, weights: Literal["equal", "rate"] = "equal"
     entries = np.where(distances.links == 0, np.uint32(ROUTE_DIRECT), np.uint32(0))
     pools: list[npt.NDArray[np.uint16]] = []
     for row in range(network.n_switches):
-        pools.append(_switch_groups(network, distances, row, entries[row], weighted=weights == "rate"))
+        pools.append(
+            _switch_groups(
+                network,
+                distances,
+                row,
+                entries[row],
+                weighted=weights == "rate",
+                descending=order == "neighbours_descending",
+            )
+        )
     hosts = np.full(network.n_hosts, -1, dtype=np.int64)
     sizes = np.array([0, *(len(pool) for pool in pools)], dtype=np.int64)
     starts = np.arange(network.n_switches, dtype=np.int64) * distances.n_edges
@@ -157,7 +185,13 @@ def _check_degrees(network: Network) -> None:
 
 
 def _switch_groups(
-    network: Network, distances: EdgeDistances, row: int, entries: UInt32Array, *, weighted: bool
+    network: Network,
+    distances: EdgeDistances,
+    row: int,
+    entries: UInt32Array,
+    *,
+    weighted: bool,
+    descending: bool,
 ) -> npt.NDArray[np.uint16]:
     """Write the entries of one switch and return its pool of next-hop ports.
 
@@ -167,6 +201,8 @@ def _switch_groups(
     base, end = int(network.node_port_base[node]), int(network.node_port_base[node + 1])
     peers = network.port_node[network.port_peer[base:end]].astype(np.int64) - network.n_hosts
     ports = np.flatnonzero(peers >= 0)
+    if descending:
+        ports = ports[np.argsort(-network.node_ids[network.n_hosts + peers[ports]], kind="stable")]
     edges = np.flatnonzero(distances.links[row] > 0)
     if len(ports) == 0 or len(edges) == 0:
         return np.empty(0, dtype=np.uint16)
@@ -237,8 +273,42 @@ def closest_ports(
     return ports, np.where(scale_up.any(axis=1, keepdims=True), scale_up, closest)
 
 
+def hashed_words(
+    tables: RouteTables, *, source: npt.ArrayLike, destination: npt.ArrayLike, flow: npt.ArrayLike
+) -> UInt32Array | None:
+    """What switches hash of data frames, if they hash addresses and ports.
+
+    Parameters
+    ----------
+    tables : RouteTables
+    source, destination : array_like of integers [frames]
+        Hosts.
+    flow : array_like of integers [frames]
+        Flows, whose ports they have.
+
+    Returns
+    -------
+    numpy.ndarray of uint32 [frames, 3], or None
+        Source address, destination address, and `source port | destination port << 16`.
+    """
+    address = tables.host_address
+    if not len(address):
+        return None
+    columns = (
+        address[np.asarray(source)],
+        address[np.asarray(destination)],
+        tables.flow_ports[np.asarray(flow)],
+    )
+    return np.stack(columns, axis=1)
+
+
 def trace_path(
-    tables: RouteTables, *, first_port: npt.ArrayLike, destination: npt.ArrayLike, path_hash: npt.ArrayLike
+    tables: RouteTables,
+    *,
+    first_port: npt.ArrayLike,
+    destination: npt.ArrayLike,
+    path_hash: npt.ArrayLike,
+    words: npt.NDArray[np.uint32] | None = None,
 ) -> Int64Array:
     """The ports that frames leave by on their way, for many flows at once.
 
@@ -252,6 +322,8 @@ def trace_path(
         Destination hosts.
     path_hash : array_like of integers [flows]
         32-bit path hashes (`Lowered.flow_hash`).
+    words : numpy.ndarray of uint32 [flows, 3], optional
+        What switches hash that hash addresses and ports (`hashed_words`); needed where there are some.
 
     Returns
     -------
@@ -280,8 +352,11 @@ def trace_path(
             return np.stack(columns, axis=1)
         node = node[node >= tables.n_hosts]
         hashed = fmix32(hashes[active] ^ tables.node_salt[node]).astype(np.uint64)
+        hashed_words = None
+        if words is not None:
+            hashed_words = murmur3(words[active], seed=tables.node_salt[node]).astype(np.int64)
         port = np.full(len(target), NO_PORT, dtype=np.int64)
-        port[active] = _next_ports(tables, peers_of_host, node, target[active], hashed)
+        port[active] = _next_ports(tables, peers_of_host, node, target[active], hashed, hashed_words)
         active = active[port[active] != NO_PORT]
         if len(active) == 0:
             return np.stack(columns, axis=1)
@@ -294,6 +369,7 @@ def _next_ports(
     node: Int64Array,
     destination: Int64Array,
     hashed: npt.NDArray[np.uint64],
+    hashed_words: Int64Array | None,
 ) -> Int64Array:
     """Egress ports at switches `node`, -1 where there is no route."""
     entry = tables.route_entry[tables.route_base[node] + tables.host_edge[destination]].astype(np.int64)
@@ -305,6 +381,8 @@ def _next_ports(
     chosen = np.argmax(here & (np.cumsum(here, axis=1) == index[:, None] + 1), axis=1)
     ports = np.where(direct, candidates[np.arange(len(node)), chosen], NO_PORT)
     routed = ~direct & (count > 0)
+    if hashed_words is not None:
+        index = np.where(routed, hashed_words % np.maximum(count, 1), index)
     slot = tables.route_ports_base[node] + (entry & 0xFFFF) + index
     ports[routed] = tables.node_port_base[node[routed]] + tables.route_ports[slot[routed]].astype(np.int64)
     return ports

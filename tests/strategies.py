@@ -32,6 +32,7 @@ from fabric.spec import (
     ThroughputRecord,
     TrafficClass,
 )
+from fabric.topology import build_network
 from fabric.workload.job import Job
 
 __all__ = ["POOL_FRAMES", "scenarios", "with_pool"]
@@ -52,7 +53,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     names = [each.name for each in classes]
     transport = draw(transports(names))
     frame_bytes = int(transport.frame)
-    timing = pick(draw, ("exact", "exact", "exact", "ns3"))
+    timing = pick(draw, ("exact", "exact", "ns3"))
     responses = RESPONSES if timing == "exact" else ("0ns",)
     scenario = Scenario(
         topology=topology,
@@ -63,6 +64,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
             latency=pick(draw, LATENCIES),
             pfc_response=pick(draw, responses),
             control_ignores_pause=draw(st.integers(0, 3)) == 0,
+            queue_pairs=pick(draw, ("earliest", "earliest", "in_turn")),
         ),
         transport=transport,
         traffic=draw(traffic_entries(topology, names, transport)),
@@ -71,11 +73,21 @@ def scenarios(draw: st.DrawFn) -> Scenario:
             until=draw(st.none() | st.none() | st.integers(8_000_000, 200_000_000)),
             fingerprint=draw(st.integers(0, 9)) < 9,
             timing=timing,
+            waits=pick(draw, ("news", "news", "instant")),
         ),
         record=draw(_records(frame_bytes)),
         routing=draw(routings(topology)),
     )
+    if timing == "ns3" and draw(st.integers(0, 2)) and _has_whole_delays(scenario):
+        scenario = scenario.replace(run=scenario.run.replace(ties="transmission_start"))
     return with_pool(scenario, pool_bytes=frame_bytes * pick(draw, POOL_FRAMES))
+
+
+def _has_whole_delays(scenario: Scenario) -> bool:
+    """Whether all delays are whole nanoseconds, latencies included."""
+    delays_ps = build_network(scenario.topology).link_delay_ps
+    latencies_ps = (scenario.switch.latency, scenario.nic.latency)
+    return not any(((delays_ps + latency_ps) % 1000).any() for latency_ps in latencies_ps)
 
 
 def with_pool(scenario: Scenario, *, pool_bytes: int, jobs: Sequence[Job] = ()) -> Scenario:

@@ -25,8 +25,12 @@ RTOS = ("60us", "20us", "200us", "5us", "4ms", None)
 def routings(draw: st.DrawFn, topology: Topology) -> Routing:
     """Path choice, most often without pins."""
     pins = _pins(draw, build_network(topology)) if draw(st.integers(0, 5)) == 5 else ()
+    choice = pick(draw, CHOICES)
     return Routing(
-        choice=pick(draw, CHOICES),
+        choice=choice,
+        hash=pick(draw, ("seeded", "seeded", "murmur3")) if choice == "ecmp" else "seeded",
+        udp_port=pick(draw, (4791, 100, 0, 65_535)),
+        next_hop_order=pick(draw, ("ports", "ports", "neighbours_descending")),
         weights=pick(draw, ("equal", "equal", "rate")),
         flowlet_gap=pick(draw, ("10us", "1us", "200ns", "1ps")),
         ttl=pick(draw, (3, 6, 20, None) if pins else (None, None, None, 4, 127, 2)),

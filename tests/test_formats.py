@@ -104,7 +104,8 @@ def test_flows_have_exact_starts_and_any_size() -> None:
     assert data.size_bytes.tolist() == [1_000_000, 5_000_000_000, 1, 64_000]
     assert data.group.tolist() == [3] * 4
     assert data.line.tolist() == [2, 3, 4, 5]
-    assert [remark.line for remark in remarks] == [0, 6]
+    assert [remark.line for remark in remarks] == [6]
+    assert data.udp_port == 100
 
 
 def test_two_tiers_with_latencies_of_switches_on_their_cables() -> None:

@@ -99,9 +99,12 @@ def test_every_field_has_the_type_of_the_layout() -> None:
         "port_tick_timing": "u1",
         "node_control_unpausable": "u1",
         "node_choice": "u1",
+        "node_takes_turns": "u1",
         "pin_base": "u4",
         "pin_key": "u8",
         "pin_port": "u2",
+        "host_address": "u4",
+        "flow_ports": "u4",
     }
     structs = {"schedulers", "profiles", "transports"}
     arrays = {f.name for f in fields(Lowered) if isinstance(getattr(lowered, f.name), np.ndarray)}

@@ -170,9 +170,8 @@ class TestAnswers:
         assert goodput.pop("h1") == pytest.approx(h1_gbps, abs=0.1)
         assert list(goodput.values()) == pytest.approx([other_gbps] * 3, abs=0.1)
 
-
     def test_a_ring_takes_its_steps_and_the_latency_of_its_ways(self) -> None:
-        """Serialisation with ACKs of the other direction, to a port; then the way, most often below the leaf."""
+        """Serialisation, with ACKs of the other direction; then the way, most often below the leaf."""
         (ring,) = result_of("allreduce_ring_64").operations
         port_us = (61 * 4178 + 226 + 62 * 84) * 8 / 400e3
         leaf_us, spine_us = 2 * 0.5 + 0.5 + 0.08356, 4 * 0.5 + 3 * 0.5 + 0.1

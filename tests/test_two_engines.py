@@ -294,7 +294,7 @@ def _named(row: tuple[Any, ...]) -> str:
     return ", ".join(f"{name}={value}" for name, value in zip(names, row, strict=True) if value)
 
 
-CHOICES = ("ecmp", "spray_random", "spray_round_robin", "adaptive", "flowlet")
+CHOICES = ("ecmp", "spray_random", "spray_round_robin", "adaptive", "flowlet", "hashed sockets")
 EXPECTED = (
     *("FINISHED", "STALLED", "UNTIL", "pauses", "headroom", "marks", "cnps", "nacks", "timeouts"),
     *("rate changes", "link loss", "headroom full", "egress threshold", "pool full", "TTL expired"),

@@ -1,11 +1,9 @@
 """What a `config.txt` of the HPCC simulator says, as specs.
 
-Frames are as there: 48 bytes of headers, ACKs of 60 bytes in the class of the data, no preamble or gap.
-Switches: the buffer in MiB, 4096 bytes reserved per ingress port, an XOFF threshold of 1/8 of what is free,
-RESUME 3072 bytes below it, headroom of three times rate times delay, marks at dequeue by the thresholds
-of the port's rate. `HAS_WIN` is a window of the network's largest bandwidth-delay product. What the
-specs cannot say is listed with its reason, never dropped in silence; a congestion control that is not
-modelled is an error. Defaults stand only for keys whose absence means "off".
+What a configuration cannot say (frames, buffers, reliability, the clock) is that of the preset
+`fabric.spec.ns3_hpcc`; what it says is set in it. `HAS_WIN` is a window of the network's largest
+bandwidth-delay product. What the specs cannot say is listed with its reason, never dropped in silence; a
+congestion control that is not modelled is an error. Defaults stand only for keys whose absence means "off".
 
 Source: github.com/alibaba-edu/High-Precision-Congestion-Control, `simulation/scratch/third.cc`,
 `simulation/src/point-to-point/model/`.
@@ -15,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -28,34 +26,37 @@ from fabric.formats.words import Said, seconds_ps
 from fabric.spec import (
     Congestion,
     Dcqcn,
+    Dctcp,
     Ecn,
     FixedWindow,
-    GoBackN,
+    Hpcc,
     Link,
+    Nic,
     NoCongestionControl,
-    Pfc,
     Record,
+    Routing,
     Run,
     Spec,
     Switch,
-    TrafficClass,
+    Timely,
     Transport,
 )
+from fabric.spec.ns3_hpcc import ns3_hpcc
 from fabric.topology import Network
 from fabric.units import Duration, Rate, Size
 
 __all__ = ["HpccSpecs", "hpcc_link", "hpcc_specs"]
 
-HEADER_BYTES = 48
-ACK_BYTES = 60
-RESERVED_BYTES = 4096
-RESUME_OFFSET_BYTES = 3072
-HEADROOM_ROUNDS = 3
-PFC_ALPHA = 1 / 8
+ACK_HEADER_BYTES = 46
+"""Of an ACK before telemetry and padding: 14 link, 20 IP, 12 of its own."""
+HPCC_TELEMETRY_BYTES = 42
+"""Five hops of 8 bytes and 2."""
+TIMELY_TELEMETRY_BYTES = 8
+"""One time stamp."""
 MIB = 2**20
 KB = 1000
+PS_PER_NS = 1000
 PS_PER_US = 10**6
-NACK_INTERVAL = "500us"
 LARGEST_COUNT = 2**32 - 1
 
 MODES = {0: "none", 1: "DCQCN", 3: "HPCC", 7: "TIMELY", 8: "DCTCP", 10: "HPCC-PINT"}
@@ -72,8 +73,32 @@ DCQCN_KEYS = {
     "min_rate": "MIN_RATE",
     "clamp_target": "CLAMP_TARGET_RATE",
     "window": "HAS_WIN",
+    "variable_window": "VAR_WIN",
 }
-"""The key behind each field of `Dcqcn`."""
+HPCC_KEYS = {
+    "eta": "U_TARGET",
+    "max_stage": "MI_THRESH",
+    "fast_reaction": "FAST_REACT",
+    "ai": "RATE_AI",
+    "min_rate": "MIN_RATE",
+    "base_rtt": "HAS_WIN",
+    "telemetry_unit": "INT_MULTI",
+}
+DCTCP_KEYS = {
+    "g": "EWMA_GAIN",
+    "ai": "DCTCP_RATE_AI",
+    "min_rate": "MIN_RATE",
+    "window": "HAS_WIN",
+    "variable_window": "VAR_WIN",
+}
+TIMELY_KEYS = {
+    "ai": "RATE_AI",
+    "hai": "RATE_HAI",
+    "min_rate": "MIN_RATE",
+    "window": "HAS_WIN",
+    "variable_window": "VAR_WIN",
+}
+"""The key behind each field of a congestion control."""
 
 _S = TypeVar("_S", bound=Spec)
 
@@ -85,14 +110,18 @@ class HpccSpecs:
     Attributes
     ----------
     switch : Switch
+    nic : Nic
     transport : Transport
+    routing : Routing
     run : Run
     record : Record
     remarks : tuple of Remark
     """
 
     switch: Switch
+    nic: Nic
     transport: Transport
+    routing: Routing
     run: Run
     record: Record
     remarks: tuple[Remark, ...]
@@ -124,12 +153,12 @@ def hpcc_specs(settings: Settings, *, network: Network, classes: tuple[str, ...]
         Naming file, line and key: a key that is needed is not there, a value is not allowed, thresholds
         for a rate of the network are missing, or the congestion control is not modelled.
     """
-    remarks = [*left_out(settings)]
-    window, more = _window(settings, network)
+    congestion, remarks = _congestion(settings, network)
+    remarks = [*left_out(settings, _keys_of(congestion)), *remarks]
+    preset = ns3_hpcc(nic_rate=Rate(_nic_rate_bps(network)), classes=classes)
+    switch, more = _switch(settings, network, preset["switch"])
     remarks += more
-    switch, more = _switch(settings, network, classes)
-    remarks += more
-    transport, more = _transport(settings, classes[0], window)
+    transport, more = _transport(settings, preset["transport"], congestion)
     remarks += more
     until = None
     if settings.has("SIMULATOR_STOP_TIME"):
@@ -137,11 +166,27 @@ def hpcc_specs(settings: Settings, *, network: Network, classes: tuple[str, ...]
         until = Duration(seconds_ps(settings.text("SIMULATOR_STOP_TIME"), where=where))
     return HpccSpecs(
         switch=switch,
+        nic=preset["nic"].replace(control_ignores_pause=settings.flag("ACK_HIGH_PRIO", False)),
         transport=transport,
-        run=_made(settings, Run, {"until": "SIMULATOR_STOP_TIME"}, until=until),
+        routing=preset["routing"],
+        run=_made(
+            settings,
+            Run,
+            {"until": "SIMULATOR_STOP_TIME"},
+            until=until,
+            timing=preset["run"].timing,
+            ties=preset["run"].ties,
+            waits=preset["run"].waits,
+        ),
         record=Record(pauses=settings.has("PFC_OUTPUT_FILE")),
         remarks=tuple(remarks),
     )
+
+
+def _nic_rate_bps(network: Network) -> int:
+    """Rate of the first host's first link, which the thresholds of faster ports are relative to."""
+    first = int(np.argmax((network.link_a == 0) | (network.link_b == 0)))
+    return int(network.link_rate_bps[first])
 
 
 def _made(settings: Settings, cls: type[_S], keys: dict[str, str], **fields: Any) -> _S:
@@ -154,58 +199,26 @@ def _made(settings: Settings, cls: type[_S], keys: dict[str, str], **fields: Any
         raise SpecError(where, error.value, error.allowed) from None
 
 
-def _window(settings: Settings, network: Network) -> tuple[Size | None, list[Remark]]:
+def _window(settings: Settings, network: Network) -> Size | None:
+    """The window that all flows have."""
     if not settings.flag("HAS_WIN"):
-        return None, []
+        return None
     payload = settings.whole("PACKET_PAYLOAD_SIZE", low=1)
-    window = Size(max(PathTimes(network, payload_bytes=payload).longest_window_bytes(), payload))
-    moves = settings.flag("VAR_WIN", False) and settings.text("CC_MODE") != "0"
-    reason = f"the window of {int(window)} bytes does not follow the sending rate"
-    return window, list(remark_on(settings, "VAR_WIN", reason)) if moves else []
+    return Size(max(PathTimes(network, payload_bytes=payload).longest_window_bytes(), 1))
 
 
-def _switch(settings: Settings, network: Network, classes: tuple[str, ...]) -> tuple[Switch, list[Remark]]:
-    headroom, remarks = _headroom(settings, network)
-    ecn = None
+def _switch(settings: Settings, network: Network, preset: Switch) -> tuple[Switch, list[Remark]]:
+    ecn: Ecn | None = None
+    remarks: list[Remark] = []
     if settings.flag("ENABLE_QCN", True):
-        ecn, more = _ecn(settings, network)
-        remarks += more
+        ecn, remarks = _ecn(settings, network)
     else:
         remarks += remark_on(settings, " ".join(MAPS), "ENABLE_QCN 0: no frame is marked")
-    return (
-        _made(
-            settings,
-            Switch,
-            {"buffer": "BUFFER_SIZE", "reserved": "BUFFER_SIZE"},
-            buffer=Size(settings.whole("BUFFER_SIZE", low=1, high=10**6) * MIB),
-            latency=Duration(0),
-            ecn=ecn,
-            pfc=Pfc(alpha=PFC_ALPHA, xon_offset=Size(RESUME_OFFSET_BYTES), headroom=headroom),
-            classes=tuple(TrafficClass(name=name, reserved=Size(RESERVED_BYTES)) for name in classes),
-        ),
-        remarks,
-    )
-
-
-def _headroom(settings: Settings, network: Network) -> tuple[Size | Literal["auto"], list[Remark]]:
-    """Headroom of all ports if it is one, else "auto"; and faster ports' other threshold."""
-    at_switch = network.link_b >= network.n_hosts
-    rates, delays = network.link_rate_bps[at_switch].tolist(), network.link_delay_ps[at_switch].tolist()
-    sizes = {
-        rate * (delay // 1000) // 8 // 10**9 * HEADROOM_ROUNDS
-        for rate, delay in zip(rates, delays, strict=True)
-    }
-    host_rate = int(network.link_rate_bps[network.link_a < network.n_hosts].min(initial=2**62))
-    remarks: list[Remark] = []
-    if max(rates, default=0) > host_rate:
-        reason = f"ports faster than {Rate(host_rate)} have a threshold above 1/8 there; here all have 1/8"
-        remarks += remark_on(settings, "BUFFER_SIZE", reason)
-    if len(sizes) == 1:
-        return Size(sizes.pop()), remarks
-    reason = (
-        f"headroom differs by port there ({min(sizes)} to {max(sizes)} bytes); here it is what loses nothing"
-    )
-    return "auto", [*remarks, *remark_on(settings, "BUFFER_SIZE", reason)]
+    buffer = Size(settings.whole("BUFFER_SIZE", low=1, high=10**6) * MIB)
+    try:
+        return preset.replace(buffer=buffer, ecn=ecn), remarks
+    except SpecError as error:
+        raise SpecError(settings.where("BUFFER_SIZE"), error.value, error.allowed) from None
 
 
 def _ecn(settings: Settings, network: Network) -> tuple[Ecn | None, list[Remark]]:
@@ -264,29 +277,20 @@ def _share(settings: Settings, text: str) -> float:
     return share
 
 
-def _transport(settings: Settings, data_class: str, window: Size | None) -> tuple[Transport, list[Remark]]:
+def _transport(
+    settings: Settings, preset: Transport, congestion: Congestion
+) -> tuple[Transport, list[Remark]]:
     payload = settings.whole("PACKET_PAYLOAD_SIZE", low=1)
     ack_every, remarks = _ack_every(settings, payload)
-    reliability = GoBackN(nack_on_rewind=False, nack_interval=Duration(NACK_INTERVAL))
-    reason = f"senders rewind after {reliability.rto} without progress; there is no such timer there"
-    remarks.append(Remark(file=settings.file, line=0, what="time-out", reason=reason))
-    congestion, more = _congestion(settings, window)
-    return (
-        _made(
-            settings,
-            Transport,
-            {"payload": "PACKET_PAYLOAD_SIZE", "ack_every": "L2_ACK_INTERVAL"},
-            payload=Size(payload),
-            header=Size(HEADER_BYTES),
-            control_frame=Size(ACK_BYTES),
-            data_class=data_class,
-            control_class=data_class,
-            ack_every=ack_every,
-            reliability=reliability,
-            congestion=congestion,
-        ),
-        [*remarks, *more],
-    )
+    telemetry = getattr(congestion, "telemetry_header", Size(0))
+    fields = {name: getattr(preset, name) for name in preset.__struct_fields__} | {
+        "payload": Size(payload),
+        "control_frame": Size(max(int(preset.control_frame), ACK_HEADER_BYTES + telemetry)),
+        "ack_every": ack_every,
+        "congestion": congestion,
+    }
+    keys = {"payload": "PACKET_PAYLOAD_SIZE", "ack_every": "L2_ACK_INTERVAL"}
+    return _made(settings, Transport, keys, **fields), remarks
 
 
 def _ack_every(settings: Settings, payload: int) -> tuple[int, list[Remark]]:
@@ -301,27 +305,31 @@ def _ack_every(settings: Settings, payload: int) -> tuple[int, list[Remark]]:
     return frames, list(remark_on(settings, "L2_ACK_INTERVAL", reason))
 
 
-def _congestion(settings: Settings, window: Size | None) -> tuple[Congestion, list[Remark]]:
+def _congestion(settings: Settings, network: Network) -> tuple[Congestion, list[Remark]]:
     mode = settings.whole("CC_MODE", high=LARGEST_COUNT)
     if mode not in CONGESTION:
         called = f" ({MODES[mode]})" if mode in MODES else ""
-        known = " or ".join(f"{number} ({MODES[number]})" for number in CONGESTION)
+        known = ", ".join(f"{number} ({MODES[number]})" for number in CONGESTION)
         raise SpecError(
             settings.where("CC_MODE"),
             Said(f"{mode}{called}"),
             f"a congestion control that is modelled: {known}",
         )
-    return CONGESTION[mode](settings, window)
+    return CONGESTION[mode](settings, network)
 
 
-def _none(settings: Settings, window: Size | None) -> tuple[Congestion, list[Remark]]:
-    reason = "parameters of DCQCN, which CC_MODE 0 does not choose"
-    keys = " ".join(key for key in DCQCN_KEYS.values() if key != "HAS_WIN")
-    remarks = list(remark_on(settings, keys, reason))
-    return (NoCongestionControl() if window is None else FixedWindow(window=window)), remarks
+def _keys_of(congestion: Congestion) -> frozenset[str]:
+    """The keys that a congestion control was made of."""
+    keys = {Dcqcn: DCQCN_KEYS, Hpcc: HPCC_KEYS, Dctcp: DCTCP_KEYS, Timely: TIMELY_KEYS}
+    return frozenset(keys.get(type(congestion), {}).values()) | {"HAS_WIN"}
 
 
-def _dcqcn(settings: Settings, window: Size | None) -> tuple[Congestion, list[Remark]]:
+def _none(settings: Settings, network: Network) -> tuple[Congestion, list[Remark]]:
+    window = _window(settings, network)
+    return (NoCongestionControl() if window is None else FixedWindow(window=window)), []
+
+
+def _dcqcn(settings: Settings, network: Network) -> tuple[Congestion, list[Remark]]:
     def micros(key: str) -> Duration:
         return Duration(int(settings.number(key) if settings.has(key) else settings.whole(key)) * PS_PER_US)
 
@@ -340,13 +348,79 @@ def _dcqcn(settings: Settings, window: Size | None) -> tuple[Congestion, list[Re
         scale_from=None,
         min_rate=Rate(settings.rate("MIN_RATE")),
         clamp_target=settings.flag("CLAMP_TARGET_RATE", False),
-        window=window,
+        window=_window(settings, network),
+        variable_window=settings.flag("VAR_WIN", False),
     )
     return spec, []
 
 
-CONGESTION: dict[int, Callable[[Settings, Size | None], tuple[Congestion, list[Remark]]]] = {
+def _hpcc(settings: Settings, network: Network) -> tuple[Congestion, list[Remark]]:
+    if not settings.flag("HAS_WIN"):
+        raise SpecError(
+            settings.where("HAS_WIN"), 0, "1 with CC_MODE 3 (HPCC), which takes its T from the window"
+        )
+    paths = PathTimes(network, payload_bytes=settings.whole("PACKET_PAYLOAD_SIZE", low=1))
+    base_rtt = Duration(paths.longest_round_trip_ns() * PS_PER_NS)
+    spec = _made(
+        settings,
+        Hpcc,
+        HPCC_KEYS,
+        base_rtt=base_rtt,
+        eta=settings.number("U_TARGET"),
+        max_stage=settings.whole("MI_THRESH", high=LARGEST_COUNT),
+        fast_reaction=settings.flag("FAST_REACT"),
+        ai=Rate(settings.rate("RATE_AI")),
+        scale_from=None,
+        min_rate=Rate(settings.rate("MIN_RATE")),
+        telemetry_header=Size(HPCC_TELEMETRY_BYTES),
+        telemetry_unit=settings.whole("INT_MULTI", 1, low=1),
+    )
+    remarks: list[Remark] = []
+    if not settings.flag("VAR_WIN", False):
+        remarks += remark_on(settings, "VAR_WIN", "the window of HPCC follows its rate")
+    if settings.flag("MULTI_RATE", False):
+        remarks += remark_on(settings, "MULTI_RATE", "one rate for the whole path holds, as with 0")
+    if paths.longest_window_bytes() != base_rtt * _nic_rate_bps(network) // (8 * 10**12):
+        reason = "the window of HPCC is rate times the longest base round trip, whatever the slowest link is"
+        remarks += remark_on(settings, "HAS_WIN", reason)
+    return spec, remarks
+
+
+def _dctcp(settings: Settings, network: Network) -> tuple[Congestion, list[Remark]]:
+    spec = _made(
+        settings,
+        Dctcp,
+        DCTCP_KEYS,
+        g=settings.number("EWMA_GAIN"),
+        ai=Rate(settings.rate("DCTCP_RATE_AI")),
+        min_rate=Rate(settings.rate("MIN_RATE")),
+        window=_window(settings, network),
+        variable_window=settings.flag("VAR_WIN", False),
+    )
+    return spec, []
+
+
+def _timely(settings: Settings, network: Network) -> tuple[Congestion, list[Remark]]:
+    spec = _made(
+        settings,
+        Timely,
+        TIMELY_KEYS,
+        ai=Rate(settings.rate("RATE_AI")),
+        hai=Rate(settings.rate("RATE_HAI")),
+        scale_from=None,
+        min_rate=Rate(settings.rate("MIN_RATE")),
+        window=_window(settings, network),
+        variable_window=settings.flag("VAR_WIN", False),
+        telemetry_header=Size(TIMELY_TELEMETRY_BYTES),
+    )
+    return spec, []
+
+
+CONGESTION: dict[int, Callable[[Settings, Network], tuple[Congestion, list[Remark]]]] = {
     0: _none,
     1: _dcqcn,
+    3: _hpcc,
+    7: _timely,
+    8: _dctcp,
 }
 """What makes the congestion control of each CC_MODE that is modelled."""

@@ -9,15 +9,18 @@ from fabric.formats.hpcc_config import Settings
 
 __all__ = ["left_out", "remark_on"]
 
+_OF_CONGESTION_CONTROLS = (
+    "ALPHA_RESUME_INTERVAL RATE_DECREASE_INTERVAL CLAMP_TARGET_RATE RP_TIMER EWMA_GAIN FAST_RECOVERY_TIMES "
+    "RATE_AI RATE_HAI MIN_RATE DCTCP_RATE_AI VAR_WIN FAST_REACT U_TARGET MI_THRESH INT_MULTI MULTI_RATE "
+    "SAMPLE_FEEDBACK PINT_LOG_BASE PINT_PROB"
+)
+
 _ALWAYS_LEFT_OUT = {
-    "FAST_REACT U_TARGET MI_THRESH INT_MULTI MULTI_RATE SAMPLE_FEEDBACK PINT_LOG_BASE PINT_PROB "
-    "DCTCP_RATE_AI": "parameters of congestion controls that CC_MODE does not choose",
     "TOPOLOGY_FILE FLOW_FILE": "used only to find files that are not given",
     "TRACE_FILE TRACE_OUTPUT_FILE": "frames are recorded with record.packets",
     "QLEN_MON_FILE QLEN_MON_START QLEN_MON_END": "queues are recorded with record.queues",
     "FCT_OUTPUT_FILE PFC_OUTPUT_FILE": "written from the saved result: fabric convert RESULT --out fct.txt",
     "USE_DYNAMIC_PFC_THRESHOLD": "thresholds are dynamic there whatever it says",
-    "ACK_HIGH_PRIO": "ACKs share the class of the data, go first at the host, and PAUSE holds them",
     "L2_CHUNK_SIZE": "an ACK at each multiple of it, or go-back-0 in such pieces; neither is modelled",
 }
 """Reasons by the keys that no spec can say."""
@@ -39,8 +42,10 @@ def remark_on(settings: Settings, keys: str, reason: str) -> Iterator[Remark]:
         yield Remark(file=settings.file, line=line, what=", ".join(present), reason=reason)
 
 
-def left_out(settings: Settings) -> Iterator[Remark]:
-    """What a configuration sets that has no meaning here, whatever the network."""
+def left_out(settings: Settings, used: frozenset[str]) -> Iterator[Remark]:
+    """What a configuration sets that has no meaning here, given the keys that its congestion control uses."""
+    unused = " ".join(key for key in _OF_CONGESTION_CONTROLS.split() if key not in used)
+    yield from remark_on(settings, unused, "parameters of congestion controls that CC_MODE does not choose")
     for keys, reason in _ALWAYS_LEFT_OUT.items():
         yield from remark_on(settings, keys, reason)
     for key, (same, reason) in _LEFT_OUT_UNLESS.items():

@@ -106,6 +106,7 @@ def import_files(
         file=files["flows"],
         start_unit=start_unit if _is_matrix(files["flows"]) else "ps",
         first_start=_duration(first_start),
+        wait_file=_named(settings, "DEP_FILE") if settings is not None and settings.has("DEP_FILE") else None,
     )
     name = "-".join(Path(files[role]).stem for role in ("topology", "flows"))
     scenario = Scenario(name=name, topology=topology, traffic=(traffic,), switch=Switch(latency=Duration(0)))
@@ -115,11 +116,20 @@ def import_files(
         specs = hpcc_specs(settings, network=network, classes=classes)
         remarks += specs.remarks
         scenario = scenario.replace(
-            switch=specs.switch, transport=specs.transport, run=specs.run, record=specs.record
+            switch=specs.switch,
+            nic=specs.nic,
+            transport=specs.transport,
+            routing=specs.routing.replace(udp_port=flows.udp_port or specs.routing.udp_port),
+            run=specs.run,
+            record=specs.record,
         )
         if traffic.first_start is not None and specs.run.until is not None:
             scenario = scenario.replace(run=_moved_end(specs.run, flows, traffic.first_start))
-    elif len(groups) > 1:
+    elif flows.udp_port is not None:
+        reason = 'paths are hashed from it with routing.hash = "murmur3" and routing.udp_port only'
+        what = f"destination port ({flows.udp_port})"
+        remarks.append(Remark(file=files["flows"], line=0, what=what, reason=reason))
+    if settings is None and len(groups) > 1:
         scenario = _with_classes(scenario, classes)
     return Imported(scenario=scenario, network=network, ignored=tuple(remarks))
 

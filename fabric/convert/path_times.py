@@ -87,6 +87,13 @@ class PathTimes:
                 largest = max(largest, bandwidth_delay_bytes(one_ns, one_rate))
         return largest
 
+    def longest_round_trip_ns(self) -> int:
+        """The largest base round-trip time of two hosts."""
+        return max(
+            int(self.from_host(host).round_trip_ns[: self.network.n_hosts].max())
+            for host in self._distinct_hosts
+        )
+
     @cached_property
     def _distinct_hosts(self) -> list[int]:
         """One host of each set of hosts whose cables are alike."""

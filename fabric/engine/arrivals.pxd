@@ -9,8 +9,10 @@
 from libc.stdlib cimport qsort, realloc
 from libc.string cimport memset
 
+from fabric.engine.link cimport seen_after_ps
 from fabric.engine.node cimport HOST, Node, Wake
 from fabric.engine.packet cimport Packet
+from fabric.engine.port cimport Port
 from fabric.engine.ring cimport Ring, ring_front, ring_pop, ring_slot
 from fabric.engine.rng cimport tie_break
 from fabric.engine.telemetry cimport prefetch_recall, prefetch_stamp
@@ -119,6 +121,14 @@ cdef inline int compare_ties(const void* a, const void* b) noexcept nogil:
     return -1 if x < y else x > y
 
 
+cdef inline u64 start_rank(const World* w, const Node* n, u32 local) noexcept nogil:
+    """Smaller for an arrival whose transmission began earlier; it is the first frame on its link."""
+    cdef u32 sender = w.port_peer[n.port_base + local]
+    cdef const Port* p = &w.ports[sender]
+    cdef u32 wire_bytes = <u32>ring_front(&p.link).size_bytes + p.gap_bytes
+    return (<u64>1 << 47) - 1 - <u64>(p.delay_ps + seen_after_ps(w, p, wire_bytes))
+
+
 cdef inline u64 break_ties(World* w, const Node* n, u64 first, i64 time_ps) noexcept nogil:
     """Puts the run of one instant that begins at key `first` in order of (tie, port); returns its end."""
     cdef u32* keys = w.arrivals.keys
@@ -127,7 +137,7 @@ cdef inline u64 break_ties(World* w, const Node* n, u64 first, i64 time_ps) noex
     cdef u32 offset = keys[first] - key_port(w, keys[first]), local
     while same_instant(w, keys[first], keys[end]):
         local = key_port(w, keys[end])
-        tie = (tie_break(n.tie_key, time_ps, local) << 16) | local
+        tie = (tie_break(n.tie_key, time_ps, local) if not w.ties_by_start else start_rank(w, n, local)) << 16 | local
         i = end
         while end - first < SMALL_SORT and i > first and ties[i - 1] > tie:
             ties[i] = ties[i - 1]

@@ -1,5 +1,5 @@
-# Path choice of a switch that does more than hash: lifetimes, pinned next hops, spray, shortest queue,
-# flowlets.
+# Path choice of a switch that does more than hash a flow's number: lifetimes, pinned next hops, hashed
+# sockets, spray, shortest queue, flowlets.
 #
 # Spraying per frame balances without regard to flows and lets frames overtake each other; the round robin
 # keeps a turn per group and class, so n frames over m links leave at most ceil(n/m) on any. The adaptive
@@ -12,6 +12,7 @@ from fabric.engine.choice cimport (
     CHOICE_FLOWLET,
     CHOICE_RANDOM,
     CHOICE_ROUND_ROBIN,
+    CHOICE_TUPLE,
     FLOWLET_SLOT_BITS,
     PIN_FLOW,
     Flowlet,
@@ -23,6 +24,7 @@ from fabric.engine.packet cimport DATA, TTL_SHIFT, Packet
 from fabric.engine.port cimport Port
 from fabric.engine.rng cimport fmix32, mix64
 from fabric.engine.routing cimport EXPIRED, NO_PORT, ROUTE_DIRECT, destination_port, ecmp_index
+from fabric.engine.sockets cimport socket_index
 from fabric.engine.types cimport i64, u8, u16, u32, u64
 from fabric.engine.world cimport World
 
@@ -124,6 +126,8 @@ cdef inline u32 balanced_port(World* w, Node* n, u32 local, const Packet* frame)
             index = index_of_shortest(w, n, local, group, count, frame)
         elif n.paths.choice == CHOICE_FLOWLET:
             index = index_of_flowlet(w, n, local, group, offset, count, frame)
+        elif n.paths.choice == CHOICE_TUPLE:
+            index = socket_index(w, n, frame, count)
         else:
             index = ecmp_index(frame.path_hash, n.salt, count)
     return group[index]

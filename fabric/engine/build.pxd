@@ -9,11 +9,13 @@ from fabric.engine.choice cimport CHOICE_FLOWLET, CHOICE_ROUND_ROBIN, FLOWLET_SL
 from fabric.engine.heap cimport Heap
 from fabric.engine.message cimport Connection
 from fabric.engine.node cimport HOST, SWITCH, Node, Wake
-from fabric.engine.port cimport LINK_LOSES, ClassQueue, Gate, Ingress, IngressQueues, PauseStat, Port
+from fabric.engine.port cimport LINK_LOSES, ODD_TURNS, ClassQueue, Gate, Ingress, IngressQueues, PauseStat, Port
 from fabric.engine.program cimport TaskState
 from fabric.engine.queues cimport ingress_queues_free
 from fabric.engine.routing cimport NO_EXIT
 from fabric.engine.ring cimport Ring, ring_free
+from fabric.engine.turn cimport TurnPort, TurnQueue
+from fabric.engine.turns cimport NEVER_IDLE
 from fabric.engine.types cimport NEVER, u8, u16, u32, u64
 from fabric.engine.flow cimport Reassembly, Receiver, Selective, Sender
 from fabric.engine.frame_log cimport FrameLog, log_free
@@ -106,6 +108,20 @@ cdef inline void free_program(World* w) noexcept nogil:
     free(w.program.states)
 
 
+cdef inline bint allocate_turns(World* w) noexcept nogil:
+    """What host ports need whose flows take turns. False without memory."""
+    cdef u32 port
+    w.turn_ports = <TurnPort*>calloc(w.n_host_ports + 1, sizeof(TurnPort))
+    w.turn_queues = <TurnQueue*>calloc(<u64>w.n_host_ports * w.n_classes + 1, sizeof(TurnQueue))
+    if w.turn_ports == NULL or w.turn_queues == NULL:
+        return False
+    for port in range(w.n_host_ports):
+        w.turn_ports[port].wake_ps = NEVER
+        w.ports[port].odd |= ODD_TURNS
+        w.ports[port].backlog = NEVER_IDLE
+    return True
+
+
 cdef inline bint prepare_choice(World* w, u32 node, u8 choice, u32 pool_ports) noexcept nogil:
     """Gives a switch what its choice remembers; `pool_ports` bounds the places of its groups."""
     cdef Paths* paths = &w.paths[node]
@@ -136,6 +152,13 @@ cdef inline void free_paths(World* w) noexcept nogil:
     if w.reassembly != NULL:
         for k in range(w.n_flows):
             set_free(&w.reassembly[k].arrived)
+    if w.turn_queues != NULL:
+        for k in range(w.n_host_ports * w.n_classes):
+            free(w.turn_queues[k].flows)
+    free(w.watched.flows)
+    free(w.due_elsewhere.flows)
+    free(w.turn_ports)
+    free(w.turn_queues)
     free(w.paths)
     free(w.no_routes)
     free(w.selective)

@@ -13,6 +13,7 @@ cdef enum Choice:
     CHOICE_ROUND_ROBIN = 2      # per frame, in turn
     CHOICE_ADAPTIVE = 3         # per frame, the shortest queue
     CHOICE_FLOWLET = 4          # the shortest queue, but only after a gap
+    CHOICE_TUPLE = 5            # ECMP over addresses and ports, by MurmurHash3
 
 cdef enum:
     FLOWLET_SLOT_BITS = 12

@@ -83,7 +83,7 @@ cdef inline i64 pacing_gap(
         rate = s.cc.rate
         if p.congestion == CONGESTION_HPCC:
             hpcc_sent(s, wire_bytes, serialisation_ps, start_ps)
-    return gap_at(rate, line_bps, wire_bytes, serialisation_ps)
+    return gap_at(w, p, rate, line_bps, wire_bytes, serialisation_ps, start_ps)
 
 
 cdef inline void hear_mark(World* w, u32 flow, Sender* s, const TransportProfile* p, i64 time_ps) noexcept nogil:

@@ -8,7 +8,7 @@
 
 from fabric.engine.flow cimport CC_ACTIVE, Sender
 from fabric.engine.numbers cimport least, most, pow_int
-from fabric.engine.pace cimport note_rate
+from fabric.engine.pace cimport kept_rate, mean_rate, note_rate
 from fabric.engine.profile cimport TransportProfile
 from fabric.engine.types cimport i64, u32, u64
 from fabric.engine.world cimport World
@@ -30,7 +30,7 @@ cdef inline void paper_increase(
         else:
             s.cc.dcqcn.target += p.ai_bps
     s.cc.dcqcn.target = least(s.cc.dcqcn.target, line_bps)
-    s.cc.rate = (s.cc.rate + s.cc.dcqcn.target) / 2.0
+    s.cc.rate = mean_rate(p, s.cc.rate, s.cc.dcqcn.target)
     note_rate(w, flow, s, before, time_ps)
 
 
@@ -75,7 +75,7 @@ cdef inline void paper_mark(
         s.cc.dcqcn.alpha = 1.0
         before = line_bps
     s.cc.dcqcn.target = s.cc.rate
-    s.cc.rate = most(p.min_rate_bps, s.cc.rate * (1.0 - s.cc.dcqcn.alpha / 2.0))
+    s.cc.rate = most(p.min_rate_bps, kept_rate(p, s.cc.rate * (1.0 - s.cc.dcqcn.alpha / 2.0)))
     s.cc.dcqcn.alpha = (1.0 - p.g) * s.cc.dcqcn.alpha + p.g
     s.cc.dcqcn.timer_events = 0
     s.cc.dcqcn.byte_events = 0

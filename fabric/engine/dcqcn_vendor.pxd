@@ -8,7 +8,7 @@
 
 from fabric.engine.flow cimport CC_ACTIVE, CC_ALPHA, CC_CUT, CC_INCREASING, Sender
 from fabric.engine.numbers cimport least, most, pow_int
-from fabric.engine.pace cimport note_rate
+from fabric.engine.pace cimport kept_rate, mean_rate, note_rate
 from fabric.engine.profile cimport TransportProfile
 from fabric.engine.types cimport i64, sooner, u32, u64
 from fabric.engine.world cimport World
@@ -42,7 +42,7 @@ cdef inline void vendor_increases(
             s.cc.dcqcn.target = least(s.cc.dcqcn.target + p.ai_bps, line_bps)
         elif s.cc.dcqcn.timer_events > p.fast_recovery:
             s.cc.dcqcn.target = least(s.cc.dcqcn.target + p.hai_bps, line_bps)
-        s.cc.rate = (s.cc.rate + s.cc.dcqcn.target) / 2.0
+        s.cc.rate = mean_rate(p, s.cc.rate, s.cc.dcqcn.target)
         s.cc.dcqcn.timer_events += 1
         note_rate(w, flow, s, before, s.cc.dcqcn.increase_base_ps)
 
@@ -58,7 +58,7 @@ cdef inline void vendor_cut(World* w, u32 flow, Sender* s, const TransportProfil
     vendor_alpha(s, p, tick_ps + 1)
     if p.clamp_target or s.cc.dcqcn.timer_events > 0:
         s.cc.dcqcn.target = s.cc.rate
-    s.cc.rate = most(p.min_rate_bps, s.cc.rate * (1.0 - s.cc.dcqcn.alpha / 2.0))
+    s.cc.rate = most(p.min_rate_bps, kept_rate(p, s.cc.rate * (1.0 - s.cc.dcqcn.alpha / 2.0)))
     s.cc.dcqcn.timer_events = 0
     s.cc_flags = (s.cc_flags & ~CC_CUT) | CC_INCREASING
     s.cc.dcqcn.increase_base_ps = tick_ps
@@ -85,7 +85,7 @@ cdef inline void vendor_mark(
     """A congestion notification."""
     if not s.cc_flags & CC_ACTIVE:
         s.cc_flags |= CC_ACTIVE | CC_CUT
-        s.cc.rate = line_bps * p.first_cut
+        s.cc.rate = kept_rate(p, line_bps * p.first_cut)
         s.cc.dcqcn.target = s.cc.rate
         s.cc.dcqcn.alpha = 1.0
         s.cc.dcqcn.alpha_base_ps = time_ps

@@ -6,7 +6,7 @@
 
 from fabric.engine.flow cimport CC_ACTIVE, CC_COUNTING, CC_REDUCED, SENDER_SELECTIVE, Sender
 from fabric.engine.numbers cimport least, most
-from fabric.engine.pace cimport note_rate
+from fabric.engine.pace cimport kept_rate, note_rate
 from fabric.engine.profile cimport TransportProfile
 from fabric.engine.types cimport i64, u8, u32
 from fabric.engine.world cimport World
@@ -42,7 +42,7 @@ cdef inline void dctcp_ack(
     if s.cc_flags & CC_REDUCED and sequence > s.cc.dctcp.high:
         s.cc_flags &= ~CC_REDUCED
     if mark and not s.cc_flags & CC_REDUCED:
-        s.cc.rate = most(p.min_rate_bps, s.cc.rate * (1.0 - s.cc.dctcp.alpha / 2.0))
+        s.cc.rate = most(p.min_rate_bps, kept_rate(p, s.cc.rate * (1.0 - s.cc.dctcp.alpha / 2.0)))
         s.cc_flags |= CC_REDUCED
         s.cc.dctcp.high = following
     if window_begins and not s.cc_flags & CC_REDUCED:

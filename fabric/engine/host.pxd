@@ -4,7 +4,7 @@ from fabric.engine.ahead cimport prefetch_step
 from fabric.engine.arrivals cimport count_arrivals, gather_arrivals, next_port, take_frame
 from fabric.engine.heap cimport Due
 from fabric.engine.link cimport lost_on_link
-from fabric.engine.nic cimport nic_advance, nic_next_start, nic_try
+from fabric.engine.nic cimport nic_next_start
 from fabric.engine.node cimport (
     TIMER_ACK,
     TIMER_FLOW_START,
@@ -16,12 +16,13 @@ from fabric.engine.node cimport (
 )
 from fabric.engine.packet cimport DATA, PFC, Packet
 from fabric.engine.pfc cimport take_pfc
-from fabric.engine.port cimport LINK_LOSES, Port
+from fabric.engine.port cimport LINK_LOSES, ODD_TURNS, Port
 from fabric.engine.receiver cimport on_ack_timer, on_data
 from fabric.engine.recorder cimport fingerprint_arrival, record_drop
 from fabric.engine.ring cimport Ring
 from fabric.engine.sender cimport on_feedback, on_rto_timer
 from fabric.engine.start cimport start_flow
+from fabric.engine.turns cimport host_advance, host_try, turns_advance, turns_due
 from fabric.engine.types cimport NEVER, i64, likely, sooner, u8, u32, u64, unlikely
 from fabric.engine.walker cimport on_program_timer
 from fabric.engine.world cimport ERROR_MEMORY, World
@@ -32,9 +33,9 @@ cdef enum:
 
 cdef inline void pfc_effect_at_host(World* w, Node* n, u32 port, u8 traffic_class, bint on, i64 time_ps) noexcept nogil:
     cdef Port* p = &w.ports[port]
-    nic_advance(w, n, port, p, time_ps)
+    host_advance(w, n, port, p, time_ps)
     take_pfc(w, port, traffic_class, on, time_ps)
-    nic_try(w, n, port, p, time_ps)
+    host_try(w, n, port, p, time_ps)
 
 
 cdef inline void host_arrival(World* w, Node* n, u32 port, u32 link_tag, Packet* frame) noexcept nogil:
@@ -101,7 +102,10 @@ cdef inline i64 host_window(World* w, Node* n) noexcept nogil:
         host_timers(w, n, w.window_end_ps)
     for port in range(n.port_base, n.port_base + n.n_ports):
         p = &w.ports[port]
-        if p.backlog:
-            nic_advance(w, n, port, p, w.window_end_ps - 1)
+        if unlikely(p.odd & ODD_TURNS):
+            turns_advance(w, n, port, p, w.window_end_ps - 1)
+            due_ps = sooner(due_ps, turns_due(w, port, p))
+        elif p.backlog:
+            host_advance(w, n, port, p, w.window_end_ps - 1)
             due_ps = sooner(due_ps, nic_next_start(w, n, port, p, p.busy_ps, &candidates))
     return sooner(due_ps, n.next_timer_ps)

@@ -11,10 +11,18 @@
 from fabric.engine.flow cimport CC_ACTIVE, CC_MOVED, Sender
 from fabric.engine.frame_log cimport FrameLog, FrameMemory, HopRecord, hop_records, log_keep
 from fabric.engine.numbers cimport least, most
-from fabric.engine.pace cimport gap_at, note_rate
+from fabric.engine.pace cimport gap_at, kept_rate, line_rate, note_rate
 from fabric.engine.profile cimport TransportProfile
 from fabric.engine.types cimport i64, sooner, u32, unlikely
 from fabric.engine.world cimport World
+
+cdef enum:
+    PS_PER_NS = 1000
+    TIME_MASK = 0xFFFFFF
+    SENT_BYTES = 128
+    SENT_MASK = 0xFFFFF
+    QUEUED_BYTES = 80
+    QUEUED_MASK = 0x1FFFF
 
 
 cdef inline void hpcc_start(Sender* s) noexcept nogil:
@@ -43,8 +51,31 @@ cdef inline bint same_links(const FrameLog* log, FrameMemory* memory, u32 hops) 
     return True
 
 
-cdef inline void hpcc_measure(World* w, const FrameLog* log, FrameMemory* memory, Sender* s, i64 base_rtt_ps) noexcept nogil:
+cdef inline double compact_use(
+    const HopRecord* then, const HopRecord* now, const TransportProfile* p, double rate_bps, double line_bps,
+    i64* elapsed_ps
+) noexcept nogil:
+    """The use of a link by what fits a record of 64 bits (24 of time, 20 and 17 of counts); -1: no time went by."""
+    cdef i64 sent_unit = SENT_BYTES * <i64>p.telemetry_unit, queued_unit = QUEUED_BYTES * <i64>p.telemetry_unit
+    cdef i64 elapsed_ns = (now.time_ps // PS_PER_NS - then.time_ps // PS_PER_NS) & TIME_MASK
+    cdef i64 sent = (now.tx_bytes // sent_unit - then.tx_bytes // sent_unit) & SENT_MASK
+    cdef i64 queued = sooner(
+        now.queue_bytes // queued_unit & QUEUED_MASK, then.queue_bytes // queued_unit & QUEUED_MASK
+    )
+    elapsed_ps[0] = elapsed_ns * PS_PER_NS
+    if elapsed_ns == 0:
+        return -1.0
+    return (
+        <double>(sent * sent_unit * 8) / (<double>elapsed_ns * 1e-9) / rate_bps
+        + <double>(queued * queued_unit) * line_bps / rate_bps / <double>p.window_bytes
+    )
+
+
+cdef inline void hpcc_measure(
+    World* w, const FrameLog* log, FrameMemory* memory, Sender* s, const TransportProfile* p
+) noexcept nogil:
     """Averages the use of the most used link into U."""
+    cdef i64 base_rtt_ps = p.base_rtt_ps
     cdef const HopRecord* now = hop_records(memory)
     cdef const HopRecord* then = log.seen
     cdef double per_rtt = 8e12 / <double>base_rtt_ps
@@ -53,10 +84,15 @@ cdef inline void hpcc_measure(World* w, const FrameLog* log, FrameMemory* memory
     cdef u32 k
     for k in range(log.n_seen):
         elapsed_ps = now[k].time_ps - then[k].time_ps
-        use = (
-            <double>(now[k].tx_bytes - then[k].tx_bytes) * 8e12 / <double>elapsed_ps
-            + <double>sooner(now[k].queue_bytes, then[k].queue_bytes) * per_rtt
-        ) / <double>w.port_rate_bps[now[k].port]
+        if unlikely(p.telemetry_unit):
+            use = compact_use(
+                &then[k], &now[k], p, <double>w.port_rate_bps[now[k].port], line_rate(w, s), &elapsed_ps
+            )
+        else:
+            use = (
+                <double>(now[k].tx_bytes - then[k].tx_bytes) * 8e12 / <double>elapsed_ps
+                + <double>sooner(now[k].queue_bytes, then[k].queue_bytes) * per_rtt
+            ) / <double>w.port_rate_bps[now[k].port]
         if use > highest:
             highest = use
             highest_ps = elapsed_ps
@@ -71,7 +107,7 @@ cdef inline void hpcc_update(Sender* s, const TransportProfile* p, double line_b
     cdef double over = s.cc.hpcc.utilisation / p.eta
     cdef u32 stage = 0
     if over >= 1.0 or s.cc.hpcc.stage >= p.max_stage:
-        s.cc.rate = s.cc.hpcc.reference / over + p.ai_bps
+        s.cc.rate = kept_rate(p, s.cc.hpcc.reference / over) + p.ai_bps
     else:
         s.cc.rate = s.cc.hpcc.reference + p.ai_bps
         stage = s.cc.hpcc.stage + 1
@@ -98,13 +134,14 @@ cdef inline void hpcc_ack(
     elif unlikely(not same_links(log, memory, hops)):
         pass
     elif full or p.fast_reaction:
-        hpcc_measure(w, log, memory, s, p.base_rtt_ps)
+        hpcc_measure(w, log, memory, s, p)
         hpcc_update(s, p, line_bps, full)
         if s.cc.rate != before:
             note_rate(w, flow, s, before, time_ps)
             s.cc_flags |= CC_MOVED
             s.next_time_ps = s.cc.hpcc.sent_ps + gap_at(
-                s.cc.rate, line_bps, s.cc.hpcc.sent_wire_bytes, s.cc.hpcc.sent_serialisation_ps
+                w, p, s.cc.rate, line_bps, s.cc.hpcc.sent_wire_bytes, s.cc.hpcc.sent_serialisation_ps,
+                s.cc.hpcc.sent_ps
             )
     else:
         return

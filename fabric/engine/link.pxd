@@ -15,6 +15,12 @@ from fabric.engine.node cimport Wake
 from fabric.engine.world cimport World, check
 
 
+cdef enum:
+    PS_PER_TICK = 1000
+    FREE_PHASE_PS = 1           # with `ties_by_start`: how much later than a frame's end its port is free
+    START_PHASE_PS = 2          # and how much later than its time a flow starts
+
+
 cdef extern from *:
     """
     /* Seconds as a double, then as a 64.64 fixed-point number, then truncated to a nanosecond. */
@@ -70,7 +76,10 @@ cdef inline Packet* occupy(World* w, Port* p, u32 size_bytes, i64 end_ps, i64 ar
 cdef inline Packet* begin_odd_frame(World* w, Port* p, u32 size_bytes, i64 start_ps) noexcept nogil:
     """`begin_frame` where the link needs more slots, or times are no plain multiples."""
     cdef u32 wire_bytes = size_bytes + p.gap_bytes
-    cdef i64 end_ps = start_ps + serialisation_ps(w, p, wire_bytes)
+    cdef i64 end_ps
+    if unlikely(w.ties_by_start):
+        start_ps -= start_ps % PS_PER_TICK
+    end_ps = start_ps + serialisation_ps(w, p, wire_bytes) + (FREE_PHASE_PS if w.ties_by_start else 0)
     if ring_full(&p.link) and not ring_grow(&p.link):
         w.out_of_memory = 1
         return &w.scratch

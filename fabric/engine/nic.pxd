@@ -20,7 +20,7 @@ from fabric.engine.link cimport announce, begin_frame, transmit
 from fabric.engine.message cimport find_message, next_message
 from fabric.engine.node cimport TIMER_RTO, Node, timer_push
 from fabric.engine.packet cimport DATA, Packet
-from fabric.engine.port cimport Port
+from fabric.engine.port cimport ODD_TURNS, Port
 from fabric.engine.profile cimport PATHS_IN_TURN, SHARED_LEVEL, Scheduler, TransportProfile
 from fabric.engine.ring cimport Ring, ring_empty, ring_front, ring_pop_queue, ring_push
 from fabric.engine.rng cimport entropy_hash, mix64
@@ -262,6 +262,7 @@ cdef inline bint free_for_control(const World* w, const Node* n, const Port* p, 
     """Whether a control frame starts at once at a port that has been advanced to `time_ps`."""
     return (
         p.busy_ps <= time_ps
+        and not p.odd & ODD_TURNS
         and (n.control_ignores_pause or not p.paused >> c & 1)
         and not n.scheduler.shared_classes >> c & 1
     )

@@ -5,6 +5,7 @@
 # evaluated after each send, ACK, NACK, CNP and time-out, and at no other time.
 
 from fabric.engine.flow cimport Sender
+from fabric.engine.link cimport FREE_PHASE_PS, PS_PER_TICK, tick_ps
 from fabric.engine.profile cimport TransportProfile
 from fabric.engine.recorder cimport FLOW_RECORD_RATE, record_rate
 from fabric.engine.types cimport i64, later, u32, u64, unlikely
@@ -30,10 +31,32 @@ cdef inline u32 window_at(const TransportProfile* p, double rate, double line_bp
     return <u32>frames if frames < MOST_FRAMES else <u32>MOST_FRAMES
 
 
-cdef inline i64 gap_at(double rate, double line_bps, u32 wire_bytes, i64 serialisation_ps) noexcept nogil:
+cdef inline double kept_rate(const TransportProfile* p, double rate) noexcept nogil:
+    """A rate as it is kept: as it is, or cut to whole bit/s."""
+    return <double><i64>rate if unlikely(p.whole_rates) else rate
+
+
+cdef inline double mean_rate(const TransportProfile* p, double one, double other) noexcept nogil:
+    """The mean of two rates; of whole ones the sum of their halves, each cut."""
+    if unlikely(p.whole_rates):
+        return <double>(<i64>(one / 2.0) + <i64>(other / 2.0))
+    return (one + other) / 2.0
+
+
+cdef inline i64 gap_in_ticks(const World* w, double rate, u32 wire_bytes, i64 start_ps) noexcept nogil:
+    cdef i64 gap_ps = tick_ps(8 * <u64>wire_bytes, <u64>rate)
+    return gap_ps + FREE_PHASE_PS - start_ps % PS_PER_TICK if w.ties_by_start else gap_ps
+
+
+cdef inline i64 gap_at(
+    const World* w, const TransportProfile* p, double rate, double line_bps, u32 wire_bytes, i64 serialisation_ps,
+    i64 start_ps
+) noexcept nogil:
     """The time from the start of a frame to the start of the flow's next one, at a rate."""
     if rate >= line_bps:
         return serialisation_ps
+    if unlikely(p.whole_rates):
+        return gap_in_ticks(w, rate, wire_bytes, start_ps)
     return later(serialisation_ps, <i64>(<double>wire_bytes * 8e12 / rate))
 
 

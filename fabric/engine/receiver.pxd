@@ -6,10 +6,11 @@
 # the next ACK or NACK. Selective repeat keeps frames beyond the expected one and reports each by a NACK,
 # whose path hash says which it was; delayed ACKs have a timer.
 
+from fabric.engine.elsewhere cimport watch_delivered
 from fabric.engine.flow cimport RECEIVER_PLAIN, RECEIVER_SPECIAL, Reassembly, Receiver
 from fabric.engine.link cimport announce, begin_frame
 from fabric.engine.message cimport Connection, Message, message_slot
-from fabric.engine.nic cimport free_for_control, nic_advance, nic_try, queue_control
+from fabric.engine.nic cimport free_for_control, queue_control
 from fabric.engine.node cimport TIMER_ACK, Node, timer_push
 from fabric.engine.packet cimport ACK, CNP, NACK, SPARE_STAMPED, Packet, marked
 from fabric.engine.port cimport Port
@@ -17,6 +18,7 @@ from fabric.engine.profile cimport FEEDBACK_CNP, FEEDBACK_ECHO, TransportProfile
 from fabric.engine.rng cimport entropy_hash
 from fabric.engine.sequence_set cimport set_add, set_has, set_take
 from fabric.engine.start cimport ON_DELIVERED, release_dependents
+from fabric.engine.turns cimport host_advance, host_try
 from fabric.engine.types cimport i64, likely, u8, u32, unlikely
 from fabric.engine.walker cimport advance_ports, on_arrived, try_ports
 from fabric.engine.world cimport ERROR_MEMORY, World
@@ -72,7 +74,7 @@ cdef inline void answer(
     if at_once:
         announce(w, p, frame, time_ps)
     else:
-        nic_try(w, n, port, p, time_ps)
+        host_try(w, n, port, p, time_ps)
 
 
 cdef inline bint nack_due(const Receiver* r, const TransportProfile* p, u32 sequence, i64 time_ps) noexcept nogil:
@@ -93,6 +95,8 @@ cdef inline u8 deliver(World* w, u32 flow, i64 time_ps) noexcept nogil:
     w.flow_delivered_ps[flow] = time_ps
     w.delivered_flows += 1
     release_dependents(w, flow, ON_DELIVERED, time_ps)
+    if unlikely(w.waits_elsewhere):
+        watch_delivered(w, flow)
     return ACK
 
 
@@ -176,7 +180,7 @@ cdef inline void on_ack_timer(World* w, Node* n, u32 flow, i64 time_ps) noexcept
             w.error = ERROR_MEMORY
         return
     x.ack_due_ps = 0
-    nic_advance(w, n, x.ack_port, &w.ports[x.ack_port], time_ps)
+    host_advance(w, n, x.ack_port, &w.ports[x.ack_port], time_ps)
     answer(w, n, x.ack_port, r, flow, ACK, r.expected, r.mark_to_echo, 0, r.path_hash, time_ps)
     r.mark_to_echo = 0
 
@@ -204,7 +208,7 @@ cdef inline void on_special_data(World* w, Node* n, u32 port, Receiver* r, const
     cdef const TransportProfile* p = &w.transports[r.transport]
     cdef u8 kind, logged = 0
     if flow < w.first_connection:
-        nic_advance(w, n, port, &w.ports[port], time_ps)
+        host_advance(w, n, port, &w.ports[port], time_ps)
     else:
         advance_ports(w, n, time_ps)
     if p.selective:
@@ -246,7 +250,7 @@ cdef inline void on_data(World* w, Node* n, u32 port, const Packet* frame, i64 t
         on_special_data(w, n, port, r, frame, time_ps)
         return
     p = &w.transports[r.transport]
-    nic_advance(w, n, port, &w.ports[port], time_ps)
+    host_advance(w, n, port, &w.ports[port], time_ps)
     if likely(frame.sequence == r.expected):
         kind = take_in_order(w, r, flow, p, time_ps)
         logged = frame.spare & ~SPARE_STAMPED

@@ -19,12 +19,14 @@ from fabric.engine.flow cimport (
 )
 from fabric.engine.frame_log cimport log_free
 from fabric.engine.message cimport Connection, Message, find_message, message_slot
-from fabric.engine.nic cimport arm_rto, leave_ready, make_ready, nic_advance, nic_try, sendable
+from fabric.engine.nic cimport arm_rto, leave_ready, make_ready, sendable
 from fabric.engine.node cimport Node
 from fabric.engine.packet cimport CNP, NACK, Packet, marked
 from fabric.engine.port cimport Port
+from fabric.engine.profile cimport CONGESTION_HPCC
 from fabric.engine.selective cimport selective_news, selective_timeout
-from fabric.engine.start cimport ON_COMPLETE, release_dependents
+from fabric.engine.start cimport ON_COMPLETE, release_dependents, release_elsewhere
+from fabric.engine.turns cimport host_advance, host_try, wake_earlier
 from fabric.engine.types cimport i64, u32, unlikely
 from fabric.engine.walker cimport advance_ports, on_acknowledged, try_ports
 from fabric.engine.world cimport World, check
@@ -32,7 +34,7 @@ from fabric.engine.world cimport World, check
 
 cdef inline void complete(World* w, u32 flow, Sender* s, i64 time_ps) noexcept nogil:
     """The last frame has been acknowledged."""
-    if s.flags & SENDER_READY:
+    if s.flags & SENDER_READY and w.turn_ports == NULL:
         leave_ready(w, flow, s)
     if unlikely(s.flags & SENDER_LOGS != 0):
         log_free(&w.logs[flow])
@@ -40,12 +42,16 @@ cdef inline void complete(World* w, u32 flow, Sender* s, i64 time_ps) noexcept n
     w.flow_completed_ps[flow] = time_ps
     w.completed_flows += 1
     release_dependents(w, flow, ON_COMPLETE, time_ps)
+    if unlikely(w.waits_elsewhere):
+        release_elsewhere(w, flow, time_ps)
+    if unlikely(w.turn_ports != NULL):
+        host_try(w, &w.nodes[w.flow_source[flow]], s.port, &w.ports[s.port], time_ps)
 
 
 cdef inline void settle_ready(World* w, u32 flow, Sender* s, i64 time_ps) noexcept nogil:
     """Whether and when a flow may send can have changed, either way: a window can shrink with its rate, and all
     that a connection was to send again can have been acknowledged."""
-    if unlikely(s.flags & (SENDER_LISTENS | SENDER_SELECTIVE | SENDER_CONNECTION)) and s.flags & SENDER_READY:
+    if unlikely(s.flags & (SENDER_LISTENS | SENDER_SELECTIVE | SENDER_CONNECTION)) and s.flags & SENDER_READY and w.turn_ports == NULL:
         if s.cc_flags & CC_MOVED or not sendable(s):
             leave_ready(w, flow, s)
     s.cc_flags &= ~CC_MOVED
@@ -56,7 +62,7 @@ cdef inline void on_cnp(World* w, Node* n, u32 flow, Sender* s, Port* p, i64 tim
     hear_cnp(w, flow, s, time_ps)
     if unlikely(s.flags & SENDER_LISTENS != 0):
         settle_ready(w, flow, s, time_ps)
-        nic_try(w, n, s.port, p, time_ps)
+        host_try(w, n, s.port, p, time_ps)
 
 
 cdef inline void act_on_news(
@@ -66,14 +72,16 @@ cdef inline void act_on_news(
     check(w, s.acked <= s.next and s.next <= s.high and (s.high <= s.frames or s.flags & SENDER_CONNECTION))
     if unlikely(marked(frame) | (s.flags & SENDER_LISTENS)):
         hear_acknowledgement(w, flow, s, frame, acknowledged, time_ps)
+        if w.turn_ports != NULL and w.transports[s.transport].congestion == CONGESTION_HPCC:
+            wake_earlier(w, s, time_ps)
     settle_ready(w, flow, s, time_ps)
-    nic_try(w, n, s.port, p, time_ps)
+    host_try(w, n, s.port, p, time_ps)
 
 
 cdef inline void on_selective_feedback(World* w, Node* n, u32 flow, Sender* s, Port* p, const Packet* frame, i64 time_ps) noexcept nogil:
     """An ACK, NACK or CNP of a flow with selective repeat."""
     cdef u32 before
-    nic_advance(w, n, s.port, p, time_ps)
+    host_advance(w, n, s.port, p, time_ps)
     if frame.kind == CNP:
         on_cnp(w, n, flow, s, p, time_ps)
         return
@@ -109,7 +117,7 @@ cdef inline void on_connection_feedback(World* w, Node* n, u32 flow, Sender* s, 
     if ends:
         advance_ports(w, n, time_ps)
     else:
-        nic_advance(w, n, s.port, p, time_ps)
+        host_advance(w, n, s.port, p, time_ps)
     if frame.kind == CNP:
         on_cnp(w, n, flow, s, p, time_ps)
         return
@@ -142,7 +150,7 @@ cdef inline void on_feedback(World* w, Node* n, const Packet* frame, i64 time_ps
         elif not s.flags & SENDER_COMPLETE:
             on_selective_feedback(w, n, flow, s, p, frame, time_ps)
         return
-    nic_advance(w, n, s.port, p, time_ps)
+    host_advance(w, n, s.port, p, time_ps)
     if frame.kind == CNP:
         on_cnp(w, n, flow, s, p, time_ps)
         return
@@ -159,7 +167,7 @@ cdef inline void on_rto_timer(World* w, Node* n, u32 flow, i64 time_ps) noexcept
     cdef Port* p = &w.ports[s.port]
     cdef i64 deadline_ps
     if not s.flags & SENDER_COMPLETE:
-        nic_advance(w, n, s.port, p, time_ps)
+        host_advance(w, n, s.port, p, time_ps)
     s.flags &= ~SENDER_RTO_ARMED
     if s.flags & SENDER_COMPLETE or s.next == s.acked:
         return
@@ -177,4 +185,4 @@ cdef inline void on_rto_timer(World* w, Node* n, u32 flow, i64 time_ps) noexcept
     if unlikely(s.flags & SENDER_LISTENS != 0):
         congestion_catch_up(w, flow, s, time_ps)
     settle_ready(w, flow, s, time_ps)
-    nic_try(w, n, s.port, p, time_ps)
+    host_try(w, n, s.port, p, time_ps)

@@ -6,10 +6,11 @@
 
 from fabric.engine.flow cimport CC_ACTIVE, Sender
 from fabric.engine.frame_log cimport FrameMemory
+from fabric.engine.link cimport PS_PER_TICK
 from fabric.engine.numbers cimport least, most
-from fabric.engine.pace cimport note_rate
+from fabric.engine.pace cimport kept_rate, note_rate
 from fabric.engine.profile cimport TransportProfile
-from fabric.engine.types cimport i64, u32
+from fabric.engine.types cimport i64, u32, unlikely
 from fabric.engine.world cimport World
 
 
@@ -19,7 +20,7 @@ cdef inline void timely_rise(Sender* s, const TransportProfile* p, double line_b
 
 
 cdef inline void timely_fall(Sender* s, const TransportProfile* p, double factor) noexcept nogil:
-    s.cc.rate = most(p.min_rate_bps, s.cc.rate * factor)
+    s.cc.rate = most(p.min_rate_bps, kept_rate(p, s.cc.rate * factor))
     s.cc.timely.rises = 0
 
 
@@ -45,6 +46,8 @@ cdef inline void timely_ack(
     """An ACK of a frame whose start is remembered."""
     cdef double before = s.cc.rate
     cdef i64 rtt_ps = time_ps - memory.sent_ps
+    if unlikely(p.whole_rates):
+        rtt_ps += memory.sent_ps % PS_PER_TICK
     if sequence <= s.cc.timely.last:
         return
     if s.cc_flags & CC_ACTIVE:

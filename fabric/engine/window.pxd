@@ -8,13 +8,16 @@
 
 from fabric.engine.ahead cimport look_ahead, prefetch_hosts
 from fabric.engine.heap cimport Due
+from fabric.engine.elsewhere cimport cut_window
 from fabric.engine.host cimport host_window
 from fabric.engine.audit cimport balanced
 from fabric.engine.flow cimport SENDER_COMPLETE, Sender
 from fabric.engine.nic cimport open_classes
 from fabric.engine.node cimport HOST, TIMER_ACK, TIMER_RTO, Node
-from fabric.engine.port cimport Port
+from fabric.engine.port cimport ODD_TURNS, Port
+from fabric.engine.start cimport schedule_start
 from fabric.engine.switch cimport switch_window
+from fabric.engine.turns cimport turns_left
 from fabric.engine.types cimport NEVER, i64, sooner, u32, u64, unlikely
 from fabric.engine.walker cimport program_done
 from fabric.engine.world cimport (
@@ -91,7 +94,10 @@ cdef inline bint anything_left(const World* w) noexcept nogil:
                 return True
         for k in range(n.port_base, n.port_base + n.n_ports):
             p = &w.ports[k]
-            if p.mac_pending or open_classes(w, n, k, p):
+            if p.odd & ODD_TURNS:
+                if turns_left(w, n, k, p):
+                    return True
+            elif p.mac_pending or open_classes(w, n, k, p):
                 return True
     return False
 
@@ -108,6 +114,19 @@ cdef inline void open_window(World* w, i64 until_ps) noexcept nogil:
     w.window_end_ps = sooner(w.now_ps + w.window_ps, until_ps)
     w.window_cursor = 0
     w.window_used = 0
+    if unlikely(w.waits_elsewhere):
+        cut_window(w)
+
+
+cdef inline bint starts_elsewhere(World* w) noexcept nogil:
+    """Flows that have become due at the window's last instant are set to start; the window is then run again."""
+    cdef u32 k
+    for k in range(w.due_elsewhere.count):
+        schedule_start(w, w.due_elsewhere.flows[k], w.window_end_ps - 1)
+    w.window_cursor = 0
+    k = w.due_elsewhere.count
+    w.due_elsewhere.count = 0
+    return k != 0
 
 
 cdef inline bint close_window(World* w, i64 until_ps) noexcept nogil:
@@ -136,6 +155,8 @@ cdef inline StopReason run_windows(World* w, i64 until_ps, u64 max_hops) noexcep
             if w.out_of_memory:
                 w.error = ERROR_MEMORY
             return STOP_ERROR if w.error else STOP_BUDGET
+        if unlikely(w.due_elsewhere.count != 0) and starts_elsewhere(w):
+            continue
         if not close_window(w, until_ps):
             break
         if w.hops >= enough_hops:

@@ -14,6 +14,7 @@ from fabric.engine.port cimport ClassQueue, Gate, Ingress, IngressQueues, PauseS
 from fabric.engine.profile cimport TransportProfile
 from fabric.engine.program cimport Program
 from fabric.engine.ring cimport Ring
+from fabric.engine.turn cimport TurnPort, TurnQueue
 from fabric.engine.types cimport i64, u8, u16, u32, u64
 
 cdef enum WorldError:
@@ -69,6 +70,11 @@ cdef struct QueueWatch:         # what the queue recorder remembers of one (port
 cdef struct LinkWatch:          # what the throughput recorder remembers of one port
     i64 interval
     i64 bytes
+
+cdef struct FlowList:
+    u32* flows
+    u32 count
+    u32 capacity
 
 cdef struct ArrivalKeys:        # scratch of the arrival sort
     u32* keys
@@ -132,6 +138,7 @@ cdef struct World:
     u32* flow_waits                     # predecessors that have not ended
     i64* flow_ready_ps                  # earliest start by those that have
     u16 pfc_frame_bytes
+    u8 ties_by_start                    # within a nanosecond: arrivals by start of transmission, then ports, then flows
     u64 key_ecn
     u64 key_loss
     # the clock
@@ -175,8 +182,16 @@ cdef struct World:
     u64 key_path
     i64 flowlet_gap_ps
     u8 ttl_bits                         # the TTL of the frames that hosts make, where their `mark_ttl` has it; 0: no limit
+    const u32* host_address             # with `flow_ports` where switches hash them
+    const u32* flow_ports               # source port, and destination port in the upper half
     Paths* paths                        # by node
     u32* no_routes                      # an empty routing table
+    # flows that wait for flows of other hosts to complete, and start in no time (`elsewhere.pxd`)
+    u8 waits_elsewhere                  # there are some
+    FlowList watched                    # delivered, and not complete, with such flows waiting
+    FlowList due_elsewhere              # such flows that start at the window's last instant
+    TurnPort* turn_ports                # by host port; NULL: flows of no port take turns
+    TurnQueue* turn_queues              # by host port and class
     Selective* selective                # by flow
     Reassembly* reassembly              # by flow
     # a program of collectives

@@ -86,6 +86,8 @@ class FlowData:
         "" for flows without a name.
     waits : tuple of (int, tuple of str)
         A flow, and the names of the flows that must have ended before it starts.
+    udp_port : int or None
+        Destination port of all flows; None where they have none, or several.
     """
 
     source: Int64Array
@@ -96,3 +98,4 @@ class FlowData:
     line: Int64Array
     names: tuple[str, ...] | None = None
     waits: tuple[tuple[int, tuple[str, ...]], ...] = field(default=())
+    udp_port: int | None = None

@@ -64,6 +64,7 @@ SINGLE = frozenset(
         "QLEN_MON_FILE",
         "QLEN_MON_START",
         "QLEN_MON_END",
+        "DEP_FILE",
     }
 )
 """Keys with one value."""

@@ -65,6 +65,7 @@ def parse_flows(file: str | Path) -> tuple[FlowData, list[Remark]]:
         start_ps=np.array(starts, dtype=np.int64),
         group=column(2, "priority group", 0, HIGHEST_GROUP),
         line=words.lines(1 + FLOW_WORDS * np.arange(count, dtype=np.int64)),
+        udp_port=int(port[0]) if (port == port[0]).all() else None,
     )
     return data, [*_port_remarks(words, port), *_rest(words, 1 + count * FLOW_WORDS)]
 
@@ -110,9 +111,11 @@ def _seconds(time_ps: int) -> str:
 
 def _port_remarks(words: Words, port: np.ndarray[tuple[int], np.dtype[np.int64]]) -> list[Remark]:
     ports = np.unique(port)
-    shown = str(int(ports[0])) if len(ports) == 1 else f"{len(ports)} different ones"
-    reason = "queue pairs have no port numbers here; paths are hashed from the pair of hosts and a count"
-    return [Remark(file=words.file, line=0, what=f"destination port ({shown})", reason=reason)]
+    if len(ports) == 1:
+        return []
+    reason = "all flows have one destination port here, that of routing.udp_port; paths are hashed from it"
+    what = f"destination port ({len(ports)} different ones)"
+    return [Remark(file=words.file, line=0, what=what, reason=reason)]
 
 
 def _rest(words: Words, at: int) -> list[Remark]:

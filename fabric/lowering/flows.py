@@ -23,7 +23,7 @@ from fabric.topology.network import Network
 from fabric.units import Size
 from fabric.workload.flow_table import FlowTable
 
-__all__ = ["flow_columns", "path_hashes", "sending_ports"]
+__all__ = ["flow_columns", "occurrence", "path_hashes", "sending_ports"]
 
 LARGEST_FRAMES = 2**32 - 1
 LARGEST_FLOWS = 2**32 - 2
@@ -38,6 +38,7 @@ def flow_columns(
     patterns: PatternTransports,
     switch: Switch,
     seed: int,
+    whole_rates: bool,
 ) -> dict[str, Any]:
     """Columns of all flows except their dependencies and recorders, and the transport table.
 
@@ -69,6 +70,7 @@ def flow_columns(
             flow_spec=spec,
             line_rate_bps=network.link_rate_bps[network.port_link[port]],
             switch=switch,
+            whole_rates=whole_rates,
         ),
     }
 
@@ -82,7 +84,7 @@ def path_hashes(
     whatever other traffic there is, so that adding traffic moves no flow to another path.
     """
     pair = (source.astype(np.uint64) << np.uint64(32)) | destination
-    bits = draw(purpose_key(seed, Purpose.PATH_HASH), pair, _occurrence(pair))
+    bits = draw(purpose_key(seed, Purpose.PATH_HASH), pair, occurrence(pair))
     return (bits & np.uint64(0xFFFFFFFF)).astype(np.uint32)
 
 
@@ -116,10 +118,10 @@ def _turns(source: npt.NDArray[np.uint32], closest: npt.NDArray[np.bool_]) -> np
     if closest.shape[1] <= 1:
         return np.zeros(len(source), dtype=np.int64)
     choice = np.unique(np.packbits(closest, axis=1), axis=0, return_inverse=True)[1].ravel()
-    return _occurrence(source.astype(np.int64) * (int(choice.max(initial=0)) + 1) + choice)
+    return occurrence(source.astype(np.int64) * (int(choice.max(initial=0)) + 1) + choice)
 
 
-def _occurrence(key: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+def occurrence(key: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
     """How many earlier elements have the same key, for each element."""
     order = np.argsort(key, kind="stable")
     ordered = key[order]

@@ -3,6 +3,10 @@
 A pin names a switch and its neighbour; here it becomes a local port under a key, the flow or the
 destination that it is about, ascending for each switch. A pair of hosts becomes one pin for each of its
 flows.
+
+Where switches hash addresses and ports, host n has the address 11.(n div 256).(n mod 256).1, and the k-th
+flow from one host to another the source port 10000 + k, as in the HPCC simulator (github.com/alibaba-edu/
+High-Precision-Congestion-Control, `simulation/scratch/third.cc`). What answers a frame has both swapped.
 """
 
 from __future__ import annotations
@@ -13,6 +17,7 @@ from typing import Any
 import numpy as np
 
 from fabric.errors import SpecError
+from fabric.lowering.flows import occurrence
 from fabric.spec.decode import did_you_mean
 from fabric.spec.routing import Pin, Routing
 from fabric.topology.network import Network
@@ -20,7 +25,12 @@ from fabric.workload.flow_table import FlowTable
 
 __all__ = ["PIN_FLOW", "path_columns"]
 
+NO_SOCKETS = {"host_address": np.zeros(0, dtype=np.uint32), "flow_ports": np.zeros(0, dtype=np.uint32)}
+BASE_ADDRESS = 0x0B000001
+FIRST_SOURCE_PORT = 10000
 CHOICE = {"ecmp": 0, "spray_random": 1, "spray_round_robin": 2, "adaptive": 3, "flowlet": 4}
+CHOICE_TUPLE = 5
+"""ECMP by addresses and ports."""
 PIN_FLOW = 1 << 32
 """Added to a flow in the key of a pin; a destination stands for itself."""
 
@@ -37,14 +47,17 @@ def path_columns(routing: Routing, *, network: Network, flows: FlowTable) -> dic
     Returns
     -------
     dict
-        `node_choice`, `flowlet_gap_ps`, `ttl`, `pin_base`, `pin_key`, `pin_port`.
+        `node_choice`, `flowlet_gap_ps`, `ttl`, `pin_base`, `pin_key`, `pin_port`, `host_address` and
+        `flow_ports` (empty where nothing hashes them), and, where something does, `node_salt`.
 
     Raises
     ------
     fabric.errors.SpecError
         A pin names what the network or the traffic does not have, or contradicts another.
     """
-    choice = np.full(network.n_nodes, CHOICE[routing.choice], dtype=np.uint8)
+    hashes_sockets = routing.hash == "murmur3"
+    chosen = CHOICE_TUPLE if hashes_sockets else CHOICE[routing.choice]
+    choice = np.full(network.n_nodes, chosen, dtype=np.uint8)
     choice[: network.n_hosts] = 0
     pinned: dict[tuple[int, int], int] = {}
     for index, pin in enumerate(routing.pins):
@@ -62,6 +75,19 @@ def path_columns(routing: Routing, *, network: Network, flows: FlowTable) -> dic
         "pin_base": np.concatenate([[0], np.cumsum(counts)]).astype(np.uint32),
         "pin_key": np.array([key for (_, key), _ in entries], dtype=np.uint64),
         "pin_port": np.array([local for _, local in entries], dtype=np.uint16),
+        **(_socket_columns(routing, network, flows) if hashes_sockets else NO_SOCKETS),
+    }
+
+
+def _socket_columns(routing: Routing, network: Network, flows: FlowTable) -> dict[str, Any]:
+    ids = network.node_ids
+    host = ids[: network.n_hosts]
+    pair = (flows.source.astype(np.uint64) << np.uint64(32)) | flows.destination
+    source_port = (FIRST_SOURCE_PORT + occurrence(pair)) & 0xFFFF
+    return {
+        "host_address": (BASE_ADDRESS + (host // 256 << 16) + (host % 256 << 8)).astype(np.uint32),
+        "flow_ports": (source_port | routing.udp_port << 16).astype(np.uint32),
+        "node_salt": ids.astype(np.uint32),
     }
 
 

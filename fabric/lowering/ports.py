@@ -44,6 +44,7 @@ def node_columns(network: Network, *, switch: Switch, nic: Nic, seed: int) -> di
         "node_arbiter": (is_switch & (switch.arbiter == "round_robin")).astype(np.uint8),
         "node_pfc_response_ps": np.where(is_switch, int(switch.pfc_response), int(nic.pfc_response)),
         "node_control_unpausable": (~is_switch & nic.control_ignores_pause).astype(np.uint8),
+        "node_takes_turns": (~is_switch & (nic.queue_pairs == "in_turn")).astype(np.uint8),
         "node_tie_key": draw(purpose_key(seed, Purpose.TIE), node, 0),
         "node_salt": (salts & np.uint64(0xFFFFFFFF)).astype(np.uint32),
     }

@@ -122,6 +122,7 @@ def transport_columns(
     flow_spec: npt.NDArray[np.int64],
     line_rate_bps: npt.NDArray[np.int64],
     switch: Switch,
+    whole_rates: bool = False,
 ) -> dict[str, Any]:
     """The transport table and the row of each flow.
 
@@ -133,6 +134,8 @@ def transport_columns(
     line_rate_bps : numpy.ndarray of int64 [flows]
         Rate of the port that each flow sends from.
     switch : Switch
+    whole_rates : bool
+        Whether senders keep rates as whole bit/s, and their pauses in ticks of ns-3. Default False.
 
     Returns
     -------
@@ -157,6 +160,7 @@ def transport_columns(
         _fill_row(
             table[number : number + 1], patterns.specs[spec], rate_bps, switch, path=patterns.paths[spec]
         )
+    table["whole_rates"] = whole_rates
     return {"transports": table, "flow_transport": row.ravel().astype(np.uint16)}
 
 
@@ -251,6 +255,7 @@ def _fill_hpcc(row: npt.NDArray[np.void], hpcc: Hpcc, line_rate_bps: int) -> Non
     row["base_rtt_ps"] = hpcc.base_rtt
     row["eta"] = hpcc.eta
     row["max_stage"] = hpcc.max_stage
+    row["telemetry_unit"] = hpcc.telemetry_unit or 0
     row["fast_reaction"] = hpcc.fast_reaction
     row["ai_bps"] = hpcc.ai
     row["min_rate_bps"] = hpcc.min_rate

@@ -1,6 +1,7 @@
 """How a switch chooses among next hops of equal cost, frame by frame.
 
-ECMP hashes the flow, so flows collide but frames keep their order. Spraying disregards flows: at random
+ECMP hashes the flow, so flows collide but frames keep their order; what it hashes is a number of the flow, or
+(as real switches, and the HPCC simulator) its addresses and ports. Spraying disregards flows: at random
 by a draw that belongs to this frame at this port and instant, or round robin with a turn for each
 (group, class). The adaptive choice takes the port that holds the least of the frame's class; of equal
 queues one that could start at once. Flowlets are adaptive too, but a flow moves only after a gap in
@@ -14,7 +15,8 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from .frame import Frame
-from .rng import GOLDEN, GOLDEN32, MASK32, fmix32, mix64
+from .rng import GOLDEN, GOLDEN32, MASK32, fmix32, mix64, murmur3
+from .sockets import Sockets
 
 __all__ = ["Balancer", "Candidate", "Choice"]
 
@@ -25,7 +27,7 @@ FLOWLET_SLOT_BITS = 12
 class Choice:
     """How a switch chooses (`Lowered.node_choice`)."""
 
-    HASH, RANDOM, ROUND_ROBIN, ADAPTIVE, FLOWLET = range(5)
+    HASH, RANDOM, ROUND_ROBIN, ADAPTIVE, FLOWLET, TUPLE = range(6)
 
 
 class Candidate(Protocol):
@@ -48,11 +50,14 @@ class Balancer:
         Of the draws of the run.
     flowlet_gap_ps : int
         A flowlet that was idle for so long may move.
+    sockets : Sockets
+        Addresses and ports of frames, where they are hashed.
     """
 
-    __slots__ = ("_choose", "_flowlet_gap_ps", "_flowlets", "_key", "_salt", "_turns")
+    __slots__ = ("_choose", "_flowlet_gap_ps", "_flowlets", "_key", "_salt", "_sockets", "_turns")
 
-    def __init__(self, choice: int, *, salt: int, key: int, flowlet_gap_ps: int) -> None:
+    def __init__(self, choice: int, *, salt: int, key: int, flowlet_gap_ps: int, sockets: Sockets) -> None:
+        self._sockets = sockets
         self._salt = salt
         self._key = key
         self._flowlet_gap_ps = flowlet_gap_ps
@@ -64,6 +69,7 @@ class Balancer:
             Choice.ROUND_ROBIN: self._in_turn,
             Choice.ADAPTIVE: self._shortest,
             Choice.FLOWLET: self._by_flowlet,
+            Choice.TUPLE: self._by_tuple,
         }
         self._choose = choices[choice]
 
@@ -75,6 +81,9 @@ class Balancer:
 
     def _by_hash(self, frame: Frame, *, candidates: Sequence[Candidate], **_: int) -> int:
         return fmix32(frame.path_hash ^ self._salt) * len(candidates) >> 32
+
+    def _by_tuple(self, frame: Frame, *, candidates: Sequence[Candidate], **_: int) -> int:
+        return murmur3(self._sockets.words_of(frame), seed=self._salt) % len(candidates)
 
     def _at_random(
         self, _frame: Frame, *, candidates: Sequence[Candidate], ingress: int, now_ps: int, **_: int

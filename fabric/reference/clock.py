@@ -15,12 +15,15 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from .frame import Frame
 from .rng import GOLDEN, mix64
 
-__all__ = ["Clock", "Event", "InsertionClock", "Phase", "TimerKind", "arrival_tie"]
+__all__ = ["Clock", "Event", "InsertionClock", "Phase", "Phases", "TimerKind", "arrival_tie"]
+
+PS_PER_NS = 1000
 
 
 class Phase:
@@ -55,6 +58,32 @@ class Event(NamedTuple):
     frame: Frame | None
 
 
+@dataclass(frozen=True, slots=True)
+class Phases:
+    """Where in a nanosecond things happen, if their order within one is that of transmission starts.
+
+    All times are whole nanoseconds then. Frames arrive at the beginning of one, ports come free and
+    pauses end 1 ps later, and flows start 1 ps after that; so no rule of its own is needed for the order.
+    Otherwise everything happens when it happens.
+    """
+
+    are_used: bool
+
+    @property
+    def free_ps(self) -> int:
+        """How much later than the end of a frame its port is free."""
+        return 1 if self.are_used else 0
+
+    @property
+    def start_ps(self) -> int:
+        """How much later than its time a flow starts."""
+        return 2 if self.are_used else 0
+
+    def tick(self, now_ps: int) -> int:
+        """The nanosecond that an instant belongs to, or the instant itself."""
+        return now_ps - now_ps % PS_PER_NS if self.are_used else now_ps
+
+
 def arrival_tie(time_ps: int, tie_key: int, local_port: int) -> int:
     """16 bits that order the arrivals of one instant at one node."""
     return mix64((time_ps ^ tie_key) + (local_port + 1) * GOLDEN) >> 48
@@ -67,11 +96,14 @@ class Clock:
     ----------
     tie_keys : list of int
         By node, the key that permutes simultaneous arrivals there.
+    by_start : bool
+        Whether they come in the order in which their transmissions began instead.
     """
 
-    __slots__ = ("_count", "_heap", "_tie_keys")
+    __slots__ = ("_by_start", "_count", "_heap", "_tie_keys")
 
-    def __init__(self, tie_keys: list[int]) -> None:
+    def __init__(self, tie_keys: list[int], *, by_start: bool = False) -> None:
+        self._by_start = by_start
         self._heap: list[Event] = []
         self._tie_keys = tie_keys
         self._count = 0
@@ -80,23 +112,32 @@ class Clock:
         """The place of an event among those of its instant, before its fields decide; here: none."""
         return 0
 
-    def _push(self, time_ps: int, node: int, phase: int, major: int, minor: int, frame: Frame | None) -> None:
+    def _push(self, time_ps: int, node: int, phase: int, major: int, minor: int, frame: Frame | None) -> int:
         self._count += 1
         event = Event(time_ps, self._number(), node, phase, major, minor, self._count, frame)
         heapq.heappush(self._heap, event)
+        return self._count
 
-    def schedule_start(self, time_ps: int, node: int, port: int, *, ends_frame: bool) -> None:
-        """Try `port` at the beginning of that instant, at which it may end a frame."""
-        self._push(time_ps, node, Phase.START, port, int(ends_frame), None)
+    def schedule_start(self, time_ps: int, node: int, port: int, *, ends_frame: bool) -> int:
+        """Try `port` at the beginning of that instant, at which it may end a frame; returns its number."""
+        return self._push(time_ps, node, Phase.START, port, int(ends_frame), None)
 
-    def schedule_arrival(self, time_ps: int, node: int, local_port: int, frame: Frame) -> None:
-        """Let `frame` arrive at a port of `node`."""
-        tie = arrival_tie(time_ps, self._tie_keys[node], local_port)
+    def schedule_arrival(
+        self, time_ps: int, node: int, local_port: int, frame: Frame, *, began_ps: int
+    ) -> None:
+        """Let `frame`, whose transmission began at `began_ps`, arrive at a port of `node`."""
+        tie = began_ps if self._by_start else arrival_tie(time_ps, self._tie_keys[node], local_port)
         self._push(time_ps, node, Phase.ARRIVAL, tie, local_port, frame)
 
     def schedule_timer(self, time_ps: int, node: int, kind: int, ident: int) -> None:
         """Let a timer of this kind act at the end of that instant."""
         self._push(time_ps, node, Phase.TIMER, kind, ident, None)
+
+    def schedule_start_elsewhere(self, time_ps: int, node: int, flow: int) -> None:
+        """Start a flow now, after all that happens at this instant at any node."""
+        self._count += 1
+        event = Event(time_ps, 1, node, Phase.TIMER, TimerKind.FLOW_START, flow, self._count, None)
+        heapq.heappush(self._heap, event)
 
     def defers_flow_starts(self) -> bool:
         """Whether a flow that is due lets everything go first that was scheduled for its instant."""
@@ -128,6 +169,10 @@ class InsertionClock(Clock):
 
     def _number(self) -> int:
         return self._count
+
+    def schedule_start_elsewhere(self, time_ps: int, node: int, flow: int) -> None:
+        """Start a flow now, in the order of this clock."""
+        self.schedule_timer(time_ps, node, TimerKind.FLOW_START, flow)
 
     def defers_flow_starts(self) -> bool:
         """True: an event of its own starts the flow."""

@@ -113,7 +113,8 @@ class DcqcnPaper(CongestionControl):
         g = self._transport.g
         before_bps = self.current_bps
         self.target_bps = self.current_bps
-        self.current_bps = max(self._transport.min_rate_bps, self.current_bps * (1.0 - self.alpha / 2.0))
+        cut_bps = self._transport.kept_rate(self.current_bps * (1.0 - self.alpha / 2.0))
+        self.current_bps = max(self._transport.min_rate_bps, cut_bps)
         self.alpha = (1.0 - g) * self.alpha + g
         self.timer_events = self.byte_events = self._bytes = 0
         self._alpha_base_ps = self._increase_base_ps = now_ps
@@ -129,7 +130,7 @@ class DcqcnPaper(CongestionControl):
             else:
                 self.target_bps += transport.ai_bps
         self.target_bps = min(self.target_bps, self._line_bps)
-        self.current_bps = (self.current_bps + self.target_bps) / 2.0
+        self.current_bps = transport.mean_rate(self.current_bps, self.target_bps)
         self._report(before_bps, at_ps)
 
     def _progress(self) -> tuple[int, int]:

@@ -108,7 +108,8 @@ class DcqcnVendor(CongestionControl):
     def _start(self, now_ps: int) -> None:
         before_bps = self.current_bps
         self.active = True
-        self.current_bps = self.target_bps = self._line_bps * self._transport.first_cut
+        first_bps = self._transport.kept_rate(self._line_bps * self._transport.first_cut)
+        self.current_bps = self.target_bps = first_bps
         self.mark_for_cut_ps = now_ps
         self._alpha_base_ps = now_ps
         self._cut_base_ps = now_ps + CUT_LAG_PS
@@ -136,7 +137,8 @@ class DcqcnVendor(CongestionControl):
         before_bps = self.current_bps
         if self._transport.clamp_target or self.stage > 0:
             self.target_bps = self.current_bps
-        self.current_bps = max(self._transport.min_rate_bps, self.current_bps * (1.0 - self.alpha / 2.0))
+        cut_bps = self._transport.kept_rate(self.current_bps * (1.0 - self.alpha / 2.0))
+        self.current_bps = max(self._transport.min_rate_bps, cut_bps)
         self.stage = 0
         self.mark_for_cut_ps = None
         self._increase_base_ps = at_ps
@@ -156,7 +158,7 @@ class DcqcnVendor(CongestionControl):
             self.target_bps = min(self.target_bps + transport.ai_bps, self._line_bps)
         elif self.stage > transport.fast_recovery:
             self.target_bps = min(self.target_bps + transport.hai_bps, self._line_bps)
-        self.current_bps = (self.current_bps + self.target_bps) / 2.0
+        self.current_bps = transport.mean_rate(self.current_bps, self.target_bps)
         self.stage += 1
         self._report(before_bps, at_ps)
 

@@ -70,7 +70,8 @@ class Dctcp(CongestionControl):
         if self._reduced and ack.sequence > self._high:
             self._reduced = False
         if ack.mark and not self._reduced:
-            self.rate_bps = max(transport.min_rate_bps, self.rate_bps * (1.0 - self.alpha / 2.0))
+            cut_bps = transport.kept_rate(self.rate_bps * (1.0 - self.alpha / 2.0))
+            self.rate_bps = max(transport.min_rate_bps, cut_bps)
             self._reduced, self._high = True, ack.next_frame
         if window_begins and not self._reduced:
             self.rate_bps = min(self._line_bps, self.rate_bps + transport.ai_bps)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from .clock import Clock
+from .clock import Clock, Phases
 from .frame import Frame
 from .link import Links
 from .recorder import Recorder
@@ -29,6 +29,8 @@ class Environment:
         Key of the draws for congestion marks.
     pfc_frame_bytes : int
         Size of a PFC frame.
+    phases : Phases
+        Of the instants of a nanosecond.
     ttl : int
         Of every frame that a host makes: switches that it may reach, 0 for any number.
     """
@@ -39,6 +41,7 @@ class Environment:
     recorder: Recorder
     ecn_key: int
     pfc_frame_bytes: int
+    phases: Phases
     ttl: int
 
     def drop(self, frame: Frame, *, port: int, reason: int, now_ps: int) -> None:

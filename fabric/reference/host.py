@@ -11,13 +11,14 @@ Timers are lazy: a retransmission timer that was set is left to run, and when it
 from __future__ import annotations
 
 from .clock import TimerKind
-from .dependencies import ON_COMPLETE, ON_DELIVERED, Dependencies
+from .dependencies import ON_COMPLETE, ON_COMPLETE_ELSEWHERE, ON_DELIVERED, Dependencies
 from .environment import Environment
 from .frame import CNP, DATA, Frame
 from .host_queue import HostQueue
 from .node import Node
 from .port import Port
 from .program import Walker
+from .queue_pairs import QueuePairs
 from .receiver import Receiver
 from .sender import Sender
 
@@ -31,6 +32,8 @@ class Host(Node):
     ----------
     control_ignores_pause : bool
         Whether control frames go although the peer has paused their class.
+    takes_turns : bool
+        Whether flows are served in turn (`queue_pairs.py`), and not by the instant from which they may send.
     senders, receivers : list
         The two halves of every flow of the run, by flow; a host uses those that are its own.
     dependencies : Dependencies
@@ -44,6 +47,7 @@ class Host(Node):
         *,
         n_classes: int,
         control_ignores_pause: bool,
+        takes_turns: bool,
         senders: list[Sender],
         receivers: list[Receiver],
         dependencies: Dependencies,
@@ -54,12 +58,34 @@ class Host(Node):
         self._senders = senders
         self._receivers = receivers
         self._dependencies = dependencies
-        self.queues = [
-            [HostQueue(control_ignores_pause=control_ignores_pause) for _ in range(n_classes)] for _ in ports
+        self._takes_turns = takes_turns
+        kind = QueuePairs if takes_turns else HostQueue
+        self.queues: list[list[HostQueue]] = [
+            [kind(control_ignores_pause=control_ignores_pause) for _ in range(n_classes)] for _ in ports
         ]
         for port, queues in zip(ports, self.queues, strict=True):
             port.queues = queues
         self.program: Walker | None = None
+
+    def try_port(self, port: Port, now_ps: int) -> None:
+        """Begin a frame on `port` now, if that is possible."""
+        if self._takes_turns and not port.is_sending and not port.mac_queue:
+            for queue, pause in zip(self.queues[port.local], port.pauses, strict=True):
+                assert isinstance(queue, QueuePairs)
+                queue.scan(now_ps, is_paused=pause.is_paused)
+        super().try_port(port, now_ps)
+
+    def has_moved_wake(self, port: Port, number: int) -> bool:
+        """Whether the event of this number is a wake-up of `port` that will not act."""
+        return self._takes_turns and number != port.wake_number
+
+    def on_wake(self, port: Port, number: int, now_ps: int) -> None:
+        """A wake-up of `port` has come; where flows take turns it may have been moved."""
+        if self.has_moved_wake(port, number):
+            return
+        if self._takes_turns:
+            port.wake_ps = -1
+        self.try_port(port, now_ps)
 
     def on_frame(self, frame: Frame, *, port: Port, now_ps: int) -> None:
         """Hand a frame to the half of its flow that is here."""
@@ -166,8 +192,13 @@ class Host(Node):
         if sender.is_complete:
             if sender.is_ready:
                 self._queue_of(sender).leave(sender)
-            self._dependencies.on_end(frame.flow, kind=ON_COMPLETE, now_ps=now_ps)
+            for kind in (ON_COMPLETE, ON_COMPLETE_ELSEWHERE):
+                self._dependencies.on_end(frame.flow, kind=kind, now_ps=now_ps)
+            if self._takes_turns:
+                self.try_port(sender.port, now_ps)
             return
+        if self._takes_turns and sender.control.moves_pauses:
+            self._advance_wake(sender.port, sender.next_time_ps, now_ps)
         self._settle(sender, now_ps)
         if self.program is not None and sender.flow.is_connection:
             for message in sender.messages.take_acknowledged(sender.acked):
@@ -177,7 +208,7 @@ class Host(Node):
 
     def _settle(self, sender: Sender, now_ps: int) -> None:
         """A flow may send now or earlier, or no longer (a window can shrink): the port is tried."""
-        if sender.is_ready and (sender.has_moved or not sender.is_sendable):
+        if not self._takes_turns and sender.is_ready and (sender.has_moved or not sender.is_sendable):
             self._queue_of(sender).leave(sender)
         sender.has_moved = False
         self._enter_if_sendable(sender, now_ps)
@@ -197,7 +228,7 @@ class Host(Node):
         self.environment.links.begin(port, frame, now_ps=now_ps)
 
     def _enter_if_sendable(self, sender: Sender, now_ps: int) -> None:
-        if sender.is_sendable and not sender.is_ready:
+        if (sender.is_sendable or self._takes_turns) and not sender.is_ready:
             self._queue_of(sender).enter(sender, eligible_ps=max(sender.next_time_ps, now_ps))
 
     def _queue_of(self, sender: Sender) -> HostQueue:
@@ -210,13 +241,29 @@ class Host(Node):
                 sender.retransmit_ps, self.number, TimerKind.RETRANSMISSION, sender.flow.number
             )
 
+    def _advance_wake(self, port: Port, end_ps: int, now_ps: int) -> None:
+        """A pending wake-up comes earlier if the end of a pause that has just been set lies before it."""
+        if port.wake_ps > end_ps:
+            self._set_wake(port, max(now_ps + self.environment.phases.free_ps, end_ps))
+
+    def _set_wake(self, port: Port, time_ps: int) -> None:
+        port.wake_ps = time_ps
+        port.wake_number = self.environment.clock.schedule_start(
+            time_ps, self.number, port.number, ends_frame=False
+        )
+
     def _on_idle(self, port: Port, now_ps: int) -> None:
         """Try the port again when the first flow that its peer has not paused may send."""
+        if self._takes_turns:
+            ends = [queue.wake_ps() for queue in self.queues[port.local] if isinstance(queue, QueuePairs)]
+            first_ps = min((end for end in ends if end is not None), default=now_ps)
+            if port.wake_ps < 0 and first_ps > now_ps:
+                self._set_wake(port, first_ps)
+            return
         instants = [
             eligible_ps
             for queue, pause in zip(self.queues[port.local], port.pauses, strict=True)
             if not pause.is_paused and (eligible_ps := queue.next_eligible_ps()) is not None
         ]
         if instants and port.wake_ps != min(instants):
-            port.wake_ps = min(instants)
-            self.environment.clock.schedule_start(port.wake_ps, self.number, port.number, ends_frame=False)
+            self._set_wake(port, min(instants))

@@ -21,6 +21,12 @@ from .telemetry import Hop
 
 __all__ = ["Hpcc"]
 
+PS_PER_NS = 1000
+TIME_NS = 1 << 24
+SENT_BYTES, SENT_COUNT = 128, 1 << 20
+QUEUED_BYTES, QUEUED_COUNT = 80, 1 << 17
+"""A record of 64 bits: 24 of time, 20 and 17 of counts, and 3 that name the rate."""
+
 
 class Hpcc(CongestionControl):
     """The rate of one flow.
@@ -79,7 +85,7 @@ class Hpcc(CongestionControl):
         elif _same_links(self._seen, hops):
             if not full and not self._transport.fast_reaction:
                 return
-            self.average(*most_used(self._seen, hops, base_rtt_ps=self._transport.base_rtt_ps))
+            self.average(*self._most_used(hops))
             before_bps = self.rate_bps
             self.update(full=full)
             if full:
@@ -87,6 +93,18 @@ class Hpcc(CongestionControl):
             if self.rate_bps != before_bps:
                 self._on_change(ack.now_ps, self.rate_bps)
         self._seen = hops
+
+    def _most_used(self, hops: list[Hop]) -> tuple[float, int]:
+        transport = self._transport
+        if transport.telemetry_unit:
+            return most_used_compact(
+                self._seen,
+                hops,
+                unit=transport.telemetry_unit,
+                window_bytes=transport.window_bytes,
+                line_bps=self._line_bps,
+            )
+        return most_used(self._seen, hops, base_rtt_ps=transport.base_rtt_ps)
 
     def average(self, use: float, elapsed_ps: int) -> None:
         """Let the use of a link over some time, at most T, enter U."""
@@ -99,7 +117,7 @@ class Hpcc(CongestionControl):
         transport = self._transport
         over = self.utilisation / transport.eta
         if over >= 1.0 or self.stage >= transport.max_stage:
-            rate_bps, stage = self.reference_bps / over + transport.ai_bps, 0
+            rate_bps, stage = transport.kept_rate(self.reference_bps / over) + transport.ai_bps, 0
         else:
             rate_bps, stage = self.reference_bps + transport.ai_bps, self.stage + 1
         self.rate_bps = max(transport.min_rate_bps, min(rate_bps, self._line_bps))
@@ -125,6 +143,30 @@ def most_used(then: list[Hop], now: list[Hop], *, base_rtt_ps: int) -> tuple[flo
         use = (sent_bps + queued_bps) / float(new.rate_bps)
         if use > highest:
             highest, highest_ps = use, elapsed_ps
+    return highest, highest_ps
+
+
+def most_used_compact(
+    then: list[Hop], now: list[Hop], *, unit: int, window_bytes: int, line_bps: float
+) -> tuple[float, int]:
+    """`most_used`, by what fits a record of 64 bits.
+
+    Times are nanoseconds modulo 2^24, bytes sent multiples of 128 units modulo 2^20, bytes queued multiples
+    of 80 units modulo 2^17; and the queue counts as what it takes one window, at line rate, to drain.
+    """
+    highest, highest_ps = -1.0, 0
+    for old, new in zip(then, now, strict=True):
+        elapsed_ns = (new.time_ps // PS_PER_NS - old.time_ps // PS_PER_NS) % TIME_NS
+        sent = (new.tx_bytes // (SENT_BYTES * unit) - old.tx_bytes // (SENT_BYTES * unit)) % SENT_COUNT
+        queued = min(hop.queue_bytes // (QUEUED_BYTES * unit) % QUEUED_COUNT for hop in (old, new))
+        rate_bps = float(new.rate_bps)
+        if elapsed_ns == 0:
+            continue
+        sent_bps = float(sent * SENT_BYTES * unit * 8) / (float(elapsed_ns) * 1e-9)
+        drain = float(queued * QUEUED_BYTES * unit) * line_bps / rate_bps / float(window_bytes)
+        use = sent_bps / rate_bps + drain
+        if use > highest:
+            highest, highest_ps = use, elapsed_ns * PS_PER_NS
     return highest, highest_ps
 
 

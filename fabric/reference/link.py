@@ -10,7 +10,7 @@ first four terms of 1 - exp(-x).
 
 from __future__ import annotations
 
-from .clock import Clock
+from .clock import Clock, Phases
 from .frame import PFC, Frame
 from .port import BITS_PER_BYTE, Port
 from .recorder import Recorder
@@ -44,11 +44,21 @@ class Links:
         Where arrivals are scheduled, counted and written down.
     loss_key : int
         Key of the draws for loss.
+    phases : Phases
+        Of the instants of a nanosecond.
     """
 
     def __init__(
-        self, ports: list[Port], *, clock: Clock, tally: Tally, recorder: Recorder, loss_key: int
+        self,
+        ports: list[Port],
+        *,
+        clock: Clock,
+        tally: Tally,
+        recorder: Recorder,
+        loss_key: int,
+        phases: Phases,
     ) -> None:
+        self._phases = phases
         self._ports = ports
         self._clock = clock
         self._tally = tally
@@ -59,15 +69,16 @@ class Links:
         """Begin `frame` on the link of an idle `port`."""
         wire_bytes = frame.size_bytes + port.gap_bytes
         needed_bytes = min(wire_bytes, port.cut_bytes) if port.cut_bytes else wire_bytes
-        port.busy_ps = now_ps + port.serialization_ps(wire_bytes)
+        began_ps = self._phases.tick(now_ps)
+        port.busy_ps = began_ps + port.serialization_ps(wire_bytes) + self._phases.free_ps
         port.is_sending = True
         port.tx_bytes += wire_bytes
         self._tally.started += 1
         self._recorder.on_start(frame, port=port.number, wire_bytes=wire_bytes, now_ps=now_ps)
         self._clock.schedule_start(port.busy_ps, port.node, port.number, ends_frame=True)
         peer = self._ports[port.peer]
-        arrival_ps = now_ps + port.serialization_ps(needed_bytes) + port.delay_ps
-        self._clock.schedule_arrival(arrival_ps, peer.node, peer.local, frame)
+        arrival_ps = began_ps + port.serialization_ps(needed_bytes) + port.delay_ps
+        self._clock.schedule_arrival(arrival_ps, peer.node, peer.local, frame, began_ps=began_ps)
 
     def loses(self, frame: Frame, *, sender: Port, now_ps: int) -> bool:
         """Whether a frame that arrives now, sent by the port `sender`, was lost on its way."""

@@ -78,6 +78,14 @@ class Node(ABC):
             )
         self.try_port(port, now_ps)
 
+    def has_moved_wake(self, port: Port, number: int) -> bool:
+        """Whether the event of this number is a wake-up of `port` that will not act."""
+        return False
+
+    def on_wake(self, port: Port, number: int, now_ps: int) -> None:
+        """An instant has come at which `port` was to be tried; `number` is that of the event."""
+        self.try_port(port, now_ps)
+
     def try_port(self, port: Port, now_ps: int) -> None:
         """Begin a frame on `port` now, if that is possible."""
         if port.is_sending:

@@ -19,7 +19,7 @@ from .pfc import PeerPause
 from .queues import ClassQueue, EgressQueue
 from .scheduler import Scheduler
 
-__all__ = ["Port", "make_ports"]
+__all__ = ["Port", "make_ports", "serialization_ps"]
 
 BITS_PER_BYTE = 8
 PS_PER_SECOND = 10**12
@@ -89,6 +89,7 @@ class Port:
     busy_ps: int = 0
     is_sending: bool = False
     wake_ps: int = -1
+    wake_number: int = 0
     tx_bytes: int = 0
     tick_timing: bool = False
 

@@ -13,6 +13,7 @@ repeated squaring in one fixed order, never the library's `pow`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from enum import IntEnum
 
 __all__ = [
@@ -26,6 +27,7 @@ __all__ = [
     "entropy_number",
     "fmix32",
     "mix64",
+    "murmur3",
     "pow_int",
     "purpose_key",
     "unit",
@@ -94,6 +96,19 @@ def fmix32(x: int) -> int:
     x ^= x >> 13
     x = x * 0xC2B2AE35 & MASK32
     return x ^ x >> 16
+
+
+def murmur3(words: Sequence[int], *, seed: int) -> int:
+    """MurmurHash3 for x86, 32 bits (A. Appleby, public domain), of a key of whole words."""
+    state = seed
+    for word in words:
+        state ^= _rotated(word * 0xCC9E2D51 & MASK32, 15) * 0x1B873593 & MASK32
+        state = _rotated(state, 13) * 5 + 0xE6546B64 & MASK32
+    return fmix32(state ^ 4 * len(words))
+
+
+def _rotated(value: int, bits: int) -> int:
+    return (value << bits | value >> 32 - bits) & MASK32
 
 
 def pow_int(base: float, n: int) -> float:

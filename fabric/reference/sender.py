@@ -15,10 +15,11 @@ one flow.
 
 from __future__ import annotations
 
+from .clock import Phases
 from .control import Acknowledgement, CongestionControl
 from .frame import DATA, NACK, Frame
 from .messages import Messages
-from .port import Port
+from .port import Port, serialization_ps
 from .rng import MASK32, entropy_hash, entropy_number, mix64
 from .selective import SelectiveRepeat
 from .tables import Flow, PathMode, TelemetryKind
@@ -43,12 +44,15 @@ class Sender:
         Gives its rate.
     messages : Messages
         What it sends.
+    phases : Phases
+        Of the instants of a nanosecond.
     """
 
     __slots__ = (
         "_highest",
         "_last_ps",
         "_last_wire_bytes",
+        "_phases",
         "_selective",
         "acked",
         "completed_ps",
@@ -69,7 +73,10 @@ class Sender:
         "window_frames",
     )
 
-    def __init__(self, flow: Flow, port: Port, control: CongestionControl, messages: Messages) -> None:
+    def __init__(
+        self, flow: Flow, port: Port, control: CongestionControl, messages: Messages, phases: Phases
+    ) -> None:
+        self._phases = phases
         self.flow = flow
         self.port = port
         self.messages = messages
@@ -132,7 +139,7 @@ class Sender:
         size_bytes = self.next_frame_bytes()
         self._last_ps, self._last_wire_bytes = now_ps, size_bytes + self.port.gap_bytes
         rate_bps = self.control.on_send(now_ps, wire_bytes=self._last_wire_bytes)
-        self.next_time_ps = now_ps + self._gap_at(self._last_wire_bytes, rate_bps)
+        self._pause_at(rate_bps)
         if not self.has_outstanding:
             self.progress_ps = now_ps
         self.sent += 1
@@ -187,8 +194,7 @@ class Sender:
         )
         self._follow_rate(now_ps)
         if self.control.moves_pauses and self.control.rate_at(now_ps) != before_bps:
-            gap_ps = self._gap_at(self._last_wire_bytes, self.control.rate_at(now_ps))
-            self.next_time_ps = self._last_ps + gap_ps
+            self._pause_at(self.control.rate_at(now_ps))
             self.has_moved = True
 
     def on_notification(self, now_ps: int) -> None:
@@ -236,8 +242,15 @@ class Sender:
         else:
             self.window_frames = transport.window_frames
 
+    def _pause_at(self, rate_bps: float) -> None:
+        """Let the next frame wait for as long as the last one takes at a rate."""
+        gap_ps = self._gap_at(self._last_wire_bytes, rate_bps)
+        self.next_time_ps = self._phases.tick(self._last_ps) + gap_ps + self._phases.free_ps
+
     def _gap_at(self, wire_bytes: int, rate_bps: float) -> int:
-        serialization_ps = self.port.serialization_ps(wire_bytes)
+        line_ps = self.port.serialization_ps(wire_bytes)
         if rate_bps >= float(self.port.rate_bps):
-            return serialization_ps
-        return max(serialization_ps, int(float(wire_bytes) * BITS_TIMES_PS_PER_SECOND / rate_bps))
+            return line_ps
+        if self.flow.transport.whole_rates:
+            return serialization_ps(wire_bytes, rate_bps=int(rate_bps), tick_timing=True)
+        return max(line_ps, int(float(wire_bytes) * BITS_TIMES_PS_PER_SECOND / rate_bps))

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from fabric.lowered import ON_ITS_WAY, POSTED, DropReason, Lowered
 
 from .balance import Balancer
-from .clock import Clock, Event, InsertionClock, Phase, TimerKind
+from .clock import Clock, Event, InsertionClock, Phase, Phases, TimerKind
 from .columns import flow_columns, node_columns, port_columns, program_columns, scalar_counters
 from .congestion import make_congestion_control
 from .control import CongestionControl
@@ -33,6 +33,7 @@ from .rng import Purpose, purpose_key
 from .routing import Router
 from .scheduler import Scheduler
 from .sender import Sender
+from .sockets import Sockets
 from .switch import Switch
 from .tables import Flow, read_flows, read_profiles, read_schedulers
 from .tally import Tally
@@ -75,7 +76,8 @@ class Simulator:
         self._until_ps = lowered.until_ps
         self._now_ps = 0
         flows = read_flows(lowered)
-        self._clock = _CLOCKS[order](lowered.node_tie_key.tolist())
+        self._phases = Phases(bool(lowered.ties_by_start) and order == "own")
+        self._clock = _CLOCKS[order](lowered.node_tie_key.tolist(), by_start=self._phases.are_used)
         self._tally = Tally(lowered.n_ports, lowered.n_classes, fingerprint=bool(lowered.fingerprint))
         self._recorder = Recorder(lowered)
         self._ports = make_ports(lowered, _make_schedulers(lowered))
@@ -83,7 +85,10 @@ class Simulator:
         messages = [Messages(flow) for flow in flows]
         self._senders = [self._make_sender(flow, messages[flow.number]) for flow in flows]
         self._receivers = [Receiver(flow, messages[flow.number]) for flow in flows]
-        self._dependencies = Dependencies(lowered, flows=flows, clock=self._clock)
+        self._dependencies = Dependencies(
+            lowered, flows=flows, clock=self._clock, start_phase_ps=self._phases.start_ps
+        )
+        self._sockets = Sockets(lowered)
         self._hosts, self._switches = self._make_nodes(lowered)
         self._nodes: list[Node] = [*self._hosts, *self._switches]
         self._dependencies.schedule_first()
@@ -197,7 +202,9 @@ class Simulator:
             port = self._ports[event.major]
             if event.minor:
                 port.is_sending = False
-            node.try_port(port, event.time_ps)
+                node.try_port(port, event.time_ps)
+            else:
+                node.on_wake(port, event.scheduled, event.time_ps)
         elif event.phase == Phase.ARRIVAL:
             self._on_arrival(event, node)
         else:
@@ -250,7 +257,9 @@ class Simulator:
     def _is_live(self, event: Event) -> bool:
         """Whether an event may still have an effect; overtaken ones are not worth waiting for."""
         if event.phase == Phase.START:
-            return self._ports[event.major].has_startable_frame()
+            port = self._ports[event.major]
+            was_moved = not event.minor and self._nodes[event.node].has_moved_wake(port, event.scheduled)
+            return port.has_startable_frame() and not was_moved
         if event.phase == Phase.TIMER and event.major == TimerKind.RETRANSMISSION:
             sender = self._senders[event.minor]
             return sender.has_outstanding and not sender.is_complete
@@ -265,6 +274,7 @@ class Simulator:
             tally=self._tally,
             recorder=self._recorder,
             loss_key=purpose_key(lowered.seed, Purpose.LINK_LOSS),
+            phases=self._phases,
         )
         return Environment(
             ttl=lowered.ttl,
@@ -274,11 +284,12 @@ class Simulator:
             recorder=self._recorder,
             ecn_key=purpose_key(lowered.seed, Purpose.ECN),
             pfc_frame_bytes=lowered.pfc_frame_bytes,
+            phases=self._phases,
         )
 
     def _make_sender(self, flow: Flow, messages: Messages) -> Sender:
         port = self._ports[flow.port]
-        return Sender(flow, port, self._make_control(flow, port), messages)
+        return Sender(flow, port, self._make_control(flow, port), messages, self._phases)
 
     def _make_walker(self, lowered: Lowered) -> Walker | None:
         if lowered.program is None:
@@ -309,6 +320,7 @@ class Simulator:
             salt=int(lowered.node_salt[node]),
             key=purpose_key(lowered.seed, Purpose.PATH_CHOICE),
             flowlet_gap_ps=lowered.flowlet_gap_ps,
+            sockets=self._sockets,
         )
 
     def _make_nodes(self, lowered: Lowered) -> tuple[list[Host], list[Switch]]:
@@ -322,6 +334,7 @@ class Simulator:
                 self._ports[base[node] : base[node + 1]],
                 n_classes=lowered.n_classes,
                 control_ignores_pause=bool(lowered.node_control_unpausable[node]),
+                takes_turns=bool(lowered.node_takes_turns[node]),
                 senders=self._senders,
                 receivers=self._receivers,
                 dependencies=self._dependencies,

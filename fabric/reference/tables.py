@@ -125,7 +125,19 @@ class Transport:
     reorder_frames: int
     path_mode: int
     selective: int
+    whole_rates: int
+    telemetry_unit: int
     least_frame_bytes: int
+
+    def kept_rate(self, rate_bps: float) -> float:
+        """A rate as it is kept: as it is, or cut to whole bit/s."""
+        return float(int(rate_bps)) if self.whole_rates else rate_bps
+
+    def mean_rate(self, one_bps: float, other_bps: float) -> float:
+        """The mean of two rates; of whole ones the sum of their halves, each cut."""
+        if self.whole_rates:
+            return float(int(one_bps / 2.0) + int(other_bps / 2.0))
+        return (one_bps + other_bps) / 2.0
 
     def window_at(self, rate_bps: float, *, line_bps: float) -> int:
         """Frames that may be outstanding at a rate; 0: as many as there are."""

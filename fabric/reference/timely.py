@@ -15,6 +15,8 @@ from .tables import Transport
 
 __all__ = ["Timely"]
 
+PS_PER_NS = 1000
+
 
 class Timely(CongestionControl):
     """The rate of one flow.
@@ -59,7 +61,10 @@ class Timely(CongestionControl):
         """Take the round-trip time of the first frame beyond the last window."""
         if ack.memory is None or ack.sequence <= self._last:
             return
-        rtt_ps = ack.now_ps - ack.memory.sent_ps
+        sent_ps = ack.memory.sent_ps
+        if self._transport.whole_rates:
+            sent_ps -= sent_ps % PS_PER_NS
+        rtt_ps = ack.now_ps - sent_ps
         if self.rtt_ps is not None:
             before_bps = self.rate_bps
             self.update(rtt_ps, before_ps=self.rtt_ps)
@@ -91,5 +96,5 @@ class Timely(CongestionControl):
         self._rises += 1
 
     def _fall(self, factor: float) -> None:
-        self.rate_bps = max(self._transport.min_rate_bps, self.rate_bps * factor)
+        self.rate_bps = max(self._transport.min_rate_bps, self._transport.kept_rate(self.rate_bps * factor))
         self._rises = 0

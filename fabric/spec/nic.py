@@ -7,6 +7,7 @@ buffers are not limited: a sender holds back by window, rate and PAUSE.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Literal
 
 from fabric.spec.base import Problem, Spec, quantity
 from fabric.spec.switch import LARGEST_LATENCY_PS
@@ -33,6 +34,10 @@ class Nic(Spec, frozen=True, kw_only=True):
         them. None (default): in no time.
     copy_latency : Duration
         That such a message takes beside its copy; at most 1s. Default 0.
+    queue_pairs : {"earliest", "in_turn"}
+        Which flow of a port sends next: the one that may send for longest (default), or the next in turn of
+        those that may. In turn is meant as the HPCC simulator has it, with its single wake-up a
+        port: a flow that is held by its window can keep one waiting that is held by its rate.
     """
 
     latency: Duration = quantity("0ns")
@@ -40,6 +45,7 @@ class Nic(Spec, frozen=True, kw_only=True):
     control_ignores_pause: bool = False
     copy_rate: Rate | None = None
     copy_latency: Duration = quantity("0ns")
+    queue_pairs: Literal["earliest", "in_turn"] = "earliest"
 
     def problems(self) -> Iterator[Problem]:
         if self.copy_rate == 0:

@@ -6,9 +6,13 @@ own) and nothing on the wire beside them; ACKs of 60 bytes share the class of th
 never held back at the host; PFC frames have 43 bytes; a switch has no latency, reserves 4096 bytes per
 port and keeps 3 times rate x delay of headroom; alpha is 1/8, doubled with every doubling of a port's
 rate beyond the NIC's; marks are made when a frame leaves; a receiver answers no duplicate; there is no
-time-out, so losses at the end of a message never end. Times are truncated to nanoseconds.
+time-out, so losses at the end of a message never end. Times are truncated to nanoseconds. A `config.txt`
+becomes these specs with its own values in them (`fabric.convert`).
 
-Not here: its congestion control in integer arithmetic, its ECMP hash and its scan of queue pairs.
+Next hops are hashed by MurmurHash3, those with higher numbers first (there their order is that of addresses
+in memory; those of the published runs descend).
+
+Rates are whole bit/s, queue pairs of a port take turns, telemetry of HPCC is compact (`Hpcc.telemetry_unit`).
 What happens first within one nanosecond there depends on one global list of events; the readable
 engine can follow it (`fabric.reference.Simulator(lowered, order="insertion")`).
 """
@@ -19,6 +23,7 @@ from typing import Any
 
 from fabric.spec.link import Link
 from fabric.spec.nic import Nic
+from fabric.spec.routing import Routing
 from fabric.spec.run import Run
 from fabric.spec.switch import Ecn, Pfc, Switch, TrafficClass
 from fabric.spec.transport import GoBackN, NoCongestionControl, Transport
@@ -34,8 +39,13 @@ def ns3_hpcc_link(rate: str | Rate, *, delay: str = "1us") -> Link:
     return Link(rate=Rate(rate), delay=delay, gap=0)  # type: ignore[arg-type]
 
 
-def ns3_hpcc(*, buffer: str | Size = "32MiB", nic_rate: str | Rate = "100Gbps") -> dict[str, Any]:
-    """Switch, NIC, transport and run of a scenario with that simulator's semantics, no congestion control.
+def ns3_hpcc(
+    *,
+    buffer: str | Size = "32MiB",
+    nic_rate: str | Rate = "100Gbps",
+    classes: tuple[str, ...] = (CLASS_NAME,),
+) -> dict[str, Any]:
+    """Fields of a scenario with that simulator's semantics, without congestion control.
 
     Parameters
     ----------
@@ -43,11 +53,13 @@ def ns3_hpcc(*, buffer: str | Size = "32MiB", nic_rate: str | Rate = "100Gbps") 
         Of every switch. Default 32MiB.
     nic_rate : Rate
         Of the hosts; ECN thresholds (4 and 16 KB per Gbit/s) and alpha are relative to it.
+    classes : tuple of str
+        Names of the traffic classes, all alike; the transport uses the first. Default: "data" alone.
 
     Returns
     -------
     dict
-        Fields of a `Scenario`: `switch`, `nic`, `transport`, `run`.
+        `switch`, `nic`, `transport`, `routing`, `run`.
 
     Examples
     --------
@@ -71,16 +83,16 @@ def ns3_hpcc(*, buffer: str | Size = "32MiB", nic_rate: str | Rate = "100Gbps") 
                 headroom_delays=3.0,
                 frame=Size(43),
             ),
-            classes=(TrafficClass(name=CLASS_NAME, reserved=Size(4096)),),
+            classes=tuple(TrafficClass(name=name, reserved=Size(4096)) for name in classes),
         ),
-        "nic": Nic(control_ignores_pause=True),
+        "nic": Nic(control_ignores_pause=True, queue_pairs="in_turn"),
         "transport": Transport(
             payload=Size(1000),
             header=Size(48),
             control_frame=Size(60),
             smallest_frame=Size(1),
-            data_class=CLASS_NAME,
-            control_class=CLASS_NAME,
+            data_class=classes[0],
+            control_class=classes[0],
             reliability=GoBackN(
                 rto=None,
                 nack_on_rewind=False,
@@ -89,5 +101,6 @@ def ns3_hpcc(*, buffer: str | Size = "32MiB", nic_rate: str | Rate = "100Gbps") 
             ),
             congestion=NoCongestionControl(),
         ),
-        "run": Run(timing="ns3"),
+        "routing": Routing(hash="murmur3", udp_port=100, next_hop_order="neighbours_descending"),
+        "run": Run(timing="ns3", ties="transmission_start", waits="instant"),
     }

@@ -19,6 +19,7 @@ __all__ = ["Pin", "Routing"]
 
 LARGEST_TTL = 127
 """As the field of IPv4 (RFC 791)."""
+LARGEST_UDP_PORT = 2**16 - 1
 
 
 class Pin(Spec, frozen=True, kw_only=True):
@@ -73,6 +74,17 @@ class Routing(Spec, frozen=True, kw_only=True):
     weights : {"equal", "rate"}
         Whether each next hop stands once in its group, or in proportion to the rate of its link
         (weighted ECMP: Zhou et al., "WCMP", EuroSys 2014). Default "equal".
+    hash : {"seeded", "murmur3"}
+        What "ecmp" hashes. Default "seeded": a number of each flow that the seed of the run gives, with
+        one of each switch. "murmur3": MurmurHash3 (x86, 32 bits) of addresses and ports, seeded by the
+        number of the switch, modulo the number of next hops, as in the HPCC simulator
+        (github.com/alibaba-edu/High-Precision-Congestion-Control); see `fabric.lowering.paths`.
+    udp_port : int
+        Destination port of all data frames, for "murmur3". Default 4791, that of RoCEv2 (the simulator's
+        generator of flows: 100).
+    next_hop_order : {"ports", "neighbours_descending"}
+        In which order a hash finds next hops: by port (default), or by number of the neighbour, highest
+        first.
     flowlet_gap : Duration
         Idle time after which a flowlet may move, above 0. Default 10us, as the UET simulator
         (github.com/ultraethernet/uet-htsim).
@@ -90,6 +102,9 @@ class Routing(Spec, frozen=True, kw_only=True):
 
     choice: Literal["ecmp", "spray_random", "spray_round_robin", "adaptive", "flowlet"] = "ecmp"
     weights: Literal["equal", "rate"] = "equal"
+    hash: Literal["seeded", "murmur3"] = "seeded"
+    udp_port: int = 4791
+    next_hop_order: Literal["ports", "neighbours_descending"] = "ports"
     flowlet_gap: Duration = quantity("10us")
     ttl: int | None = None
     pins: tuple[Pin, ...] = ()
@@ -97,5 +112,9 @@ class Routing(Spec, frozen=True, kw_only=True):
     def problems(self) -> Iterator[Problem]:
         if self.flowlet_gap == 0:
             yield "flowlet_gap", self.flowlet_gap, "a duration above 0"
+        if self.hash != "seeded" and self.choice != "ecmp":
+            yield "hash", self.hash, f'"seeded" with choice = "{self.choice}"'
+        if not 0 <= self.udp_port <= LARGEST_UDP_PORT:
+            yield "udp_port", self.udp_port, f"an integer from 0 to {LARGEST_UDP_PORT}"
         if self.ttl is not None and not 1 <= self.ttl <= LARGEST_TTL:
             yield "ttl", self.ttl, f"an integer from 1 to {LARGEST_TTL}, or no ttl"

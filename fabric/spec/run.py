@@ -39,7 +39,19 @@ class Run(Spec, frozen=True, kw_only=True):
     timing : "exact" or "ns3"
         How long a frame occupies a link: its bits over the rate, rounded up to a picosecond
         (default), or truncated to nanoseconds as ns-3 does, which makes links a few per cent too
-        fast; to compare with runs of it.
+        fast; to compare with runs of it. Starts of flows and pauses between frames are then truncated
+        too, and rates to whole bit/s.
+    ties : {"fair", "transmission_start"}
+        Which frames of those that arrive at one instant at one node go first. "fair" (default): a
+        keyed hash decides, so that no port always wins, and ports that come free at that instant begin
+        their next frame before. "transmission_start": those whose transmission began first, then by
+        port, and before ports that come free; flows start last. That is as close to the order of ns-3
+        as a node can know, and needs timing = "ns3".
+    waits : {"news", "instant"}
+        When a flow that waits for one between other hosts hears of its end. "news" (default): when the
+        message has been delivered, and news of it could have come from there. "instant": the very
+        instant at which the last ACK reaches that flow's sender, wherever it is, as in simulators with
+        one list of events.
     """
 
     seed: int = 1
@@ -47,10 +59,14 @@ class Run(Spec, frozen=True, kw_only=True):
     window: Duration | None = None
     fingerprint: bool = True
     timing: Literal["exact", "ns3"] = "exact"
+    ties: Literal["fair", "transmission_start"] = "fair"
+    waits: Literal["news", "instant"] = "news"
 
     def problems(self) -> Iterator[Problem]:
         if not 0 <= self.seed <= LARGEST_SEED:
             yield "seed", self.seed, "an integer from 0 to 2^63-1"
+        if self.ties == "transmission_start" and self.timing != "ns3":
+            yield "ties", self.ties, f'"fair" with timing = "{self.timing}"'
         for name in ("until", "window"):
             if getattr(self, name) == 0:
                 yield name, getattr(self, name), f"a duration above 0, or no {name}"

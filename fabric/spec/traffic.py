@@ -116,6 +116,9 @@ class Flows(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="flows"):
         relative to that file.
     start_unit : {"ps", "ns", "us"}
         What `start` counts in a `.cm`, which does not say. Default "ps".
+    wait_file : str, optional
+        Which flows of a `flow.txt` wait for which, counted from 0: a line "flow predecessor" for each
+        wait. Starts of flows that wait do not count. None (default): none waits.
     first_start : Duration, optional
         When the first flow of the file that waits for no other starts; all others of the file move with
         it. None (default): as the file says.
@@ -123,14 +126,17 @@ class Flows(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="flows"):
         As for every entry: label, transport, class of the data frames, begin, spread of starts.
     """
 
-    FILES: ClassVar[tuple[str, ...]] = ("file",)
+    FILES: ClassVar[tuple[str, ...]] = ("file", "wait_file")
 
     flows: tuple[Flow, ...] = ()
     file: str | None = None
     start_unit: Literal["ps", "ns", "us"] = "ps"
     first_start: Duration | None = None
+    wait_file: str | None = None
 
     def problems(self) -> Iterator[Problem]:
+        if self.wait_file is not None and not self.file:
+            yield "wait_file", self.wait_file, "no wait_file without a file of flows"
         if not self.flows and not self.file:
             yield "flows", self.flows, "at least one flow, or a file of them"
         if self.start_unit != "ps" and not (self.file or "").lower().endswith(".cm"):

@@ -20,6 +20,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from fabric.formats.hpcc_topology import node_ids
 from fabric.topology import patterns as _patterns
 
 __all__ = ["TIER_CORE", "TIER_HOST", "TIER_LEAF", "TIER_SCALE_UP", "TIER_SPINE", "Network"]
@@ -89,6 +90,11 @@ class Network:
     def node_numbers(self) -> dict[str, int]:
         """Node number by name."""
         return {name: number for number, name in enumerate(self.names)}
+
+    @cached_property
+    def node_ids(self) -> npt.NDArray[np.int64]:
+        """Number of every node in files: that of its name where names number all of them, or its position."""
+        return np.array(node_ids(self.names), dtype=np.int64)
 
     @cached_property
     def link_ports(self) -> npt.NDArray[np.uint32]:

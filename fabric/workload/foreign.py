@@ -16,6 +16,7 @@ import numpy.typing as npt
 from fabric.errors import SpecError
 from fabric.formats import FlowData, recognise
 from fabric.formats.hpcc_flows import parse_flows
+from fabric.formats.hpcc_waits import parse_waits
 from fabric.formats.htsim_matrix import parse_matrix
 from fabric.formats.words import place
 from fabric.spec.traffic import Flows
@@ -63,6 +64,8 @@ def foreign_flows(spec: Flows, *, network: Network) -> list[PatternFlows]:
         data, _ = parse_matrix(spec.file, start_unit=spec.start_unit)
     else:
         return []
+    if spec.wait_file is not None:
+        data = _with_waits(data, spec.wait_file)
     if spec.first_start is not None:
         waiting = np.zeros(len(data.start_ps), dtype=np.bool_)
         waiting[[flow for flow, _ in data.waits]] = True
@@ -79,6 +82,22 @@ def foreign_flows(spec: Flows, *, network: Network) -> list[PatternFlows]:
         _pattern(data, ends, np.flatnonzero(data.group == group), spec.file, suffix=f"-{group}", group=group)
         for group in groups.tolist()
     ]
+
+
+def _with_waits(data: FlowData, file: str) -> FlowData:
+    """Flows with the waits of a file; their own starts then do not count."""
+    waits = parse_waits(file, n_flows=len(data.source))
+    start_ps = data.start_ps.copy()
+    start_ps[[flow for flow, _, _ in waits]] = 0
+    predecessors: dict[int, list[str]] = {}
+    for flow, predecessor, _ in waits:
+        predecessors.setdefault(flow, []).append(f"flow{predecessor}")
+    return replace(
+        data,
+        start_ps=start_ps,
+        names=tuple(f"flow{number}" for number in range(len(data.source))),
+        waits=tuple((flow, tuple(names)) for flow, names in predecessors.items()),
+    )
 
 
 def moved_starts(start_ps: Int64Array, *, waiting: npt.NDArray[np.bool_], first_ps: int) -> Int64Array:

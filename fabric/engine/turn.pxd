@@ -1,0 +1,14 @@
+# What a host port remembers that serves its flows in turn; see `turns.pxd`.
+
+from fabric.engine.types cimport i64, u32
+
+cdef struct TurnQueue:      # one (host port, class)
+    u32* flows              # in the order in which they have started
+    u32 count
+    u32 capacity
+    u32 last                # place of the flow that was served last
+    u32 chosen              # place of the flow that the last scan has found
+
+cdef struct TurnPort:
+    i64 wake_ps             # a wake-up is pending for this instant; NEVER: none
+    i64 handled_bytes       # `tx_bytes` when the port was last found idle at the end of a frame
