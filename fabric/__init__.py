@@ -88,6 +88,9 @@ if TYPE_CHECKING:
         Uniform,
         host_count,
     )
+    from fabric.sweep import (
+        run_sweep,
+    )
     from fabric.units import (
         Duration,
         Rate,
@@ -161,6 +164,7 @@ __all__ = [
     "load_scenario",
     "plot",
     "run",
+    "run_sweep",
     "spec",
     "topology",
     "units",
@@ -183,6 +187,7 @@ _NAMES = {
     "json_schema": "fabric.scenario",
     "load_scenario": "fabric.scenario",
     "run": "fabric.simulate",
+    "run_sweep": "fabric.sweep",
 }
 """Where each public name is; the specs, which `fabric.spec` lists itself, are added to it."""
 

@@ -2,18 +2,20 @@
 
 ::
 
-    fabric run FILE... [--set path=value]... [--seed N] [--out DIR] [--until 5ms] [--engine NAME]
+    fabric run FILE... [--set path=value]... [--sweep path=value,value]... [--seed N] [--out DIR]
+                       [--until 5ms] [--engine NAME]
     fabric plot DIR [--kind queues] [--ports PATTERN] [--out FILE]
     fabric topo FILE [--out FILE]
     fabric convert SOURCE... --out FILE
+    fabric validate DIR [--only PATTERN] [--seeds N] [--markdown FILE] [--pictures DIR]
     fabric schema
 
 FILE is a scenario, or the files of another simulator (`docs/formats.md`): a topology, flows, and possibly a
 configuration.
 
-Exit codes: 0 done; 2 something was described wrongly, or a file cannot be read or written, said in one
-line on standard error; 130 interrupted, after saving what was recorded. Output is written whole or
-not at all, and a result is saved before its picture is drawn.
+Exit codes: 0 done; 1 a validation found something outside its grade; 2 something was described wrongly, or a
+file cannot be read or written, said in one line on standard error; 130 interrupted, after saving what was
+recorded. Output is written whole or not at all, and a result is saved before its picture is drawn.
 """
 
 from __future__ import annotations
@@ -37,7 +39,7 @@ if TYPE_CHECKING:
 
 __all__ = ["main"]
 
-DONE, REFUSED, INTERRUPTED = 0, 2, 130
+DONE, MISSED, REFUSED, INTERRUPTED = 0, 1, 2, 130
 
 FEW_SIZES = 6
 """Different sizes of flows up to which completion times say more than slowdown by size."""
@@ -103,6 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_plot(commands)
     _add_topo(commands)
     _add_convert(commands)
+    _add_validate(commands)
     schema = commands.add_parser("schema", help="print the JSON Schema of scenario files")
     schema.set_defaults(command=_schema)
     return parser
@@ -117,6 +120,13 @@ def _add_run(commands: Any) -> None:
         help="scenario file (TOML), or topology, flows and configuration of another simulator",
     )
     _add_overrides(parser)
+    parser.add_argument(
+        "--sweep",
+        metavar="PATH=VALUE,VALUE",
+        action="append",
+        default=[],
+        help="run once for each value (or element of a TOML list) and compare; repeated: every combination",
+    )
     _add_foreign_options(parser)
     parser.add_argument("--seed", type=int, metavar="N", help="seed of the run, instead of run.seed")
     parser.add_argument("--out", metavar="DIR", help="directory of the result (default: results/NAME)")
@@ -188,6 +198,24 @@ def _add_topo(commands: Any) -> None:
     parser.set_defaults(command=_topo)
 
 
+def _add_validate(commands: Any) -> None:
+    parser = commands.add_parser("validate", help="repeat runs of the HPCC simulator and compare")
+    parser.add_argument("directory", metavar="DIR", help="reference runs: index.csv and a folder a run")
+    parser.add_argument("--only", metavar="PATTERN", default="*", help='names of runs, such as "S2_*"')
+    parser.add_argument("--seeds", type=int, metavar="N", default=20, help="of drawn marks (default: 20)")
+    parser.add_argument(
+        "--native-only", action="store_true", help="leave out the readable engine, which is slow"
+    )
+    parser.add_argument(
+        "--markdown",
+        metavar="FILE",
+        help="write the tables there too; into a page that has marks for them, between these",
+    )
+    parser.add_argument("--pictures", metavar="DIR", help="draw time series there; nothing is graded then")
+    parser.add_argument("--quiet", action="store_true", help="print only what is outside its grade")
+    parser.set_defaults(command=_validate)
+
+
 def _run(options: argparse.Namespace) -> int:
     from fabric.interrupt import InterruptRequest
     from fabric.io.directory import check_target
@@ -203,6 +231,9 @@ def _run(options: argparse.Namespace) -> int:
         options.sources, overrides, start_unit=options.start_unit, first_start=options.first_start
     )
     target = _out(options) or Path("results", _name_of(scenario, options.sources[0]))
+    scenario = _swept(scenario, options.sweep)
+    if scenario.sweep:
+        return _run_sweep(scenario, target, options)
     check_target(target)
     simulation = Simulation(scenario, engine=options.engine)
     with InterruptRequest(patient=True) as interrupt:
@@ -226,6 +257,39 @@ def _run(options: argparse.Namespace) -> int:
     if not options.quiet:
         print("", *(f"  {line}" for line in notes), sep="\n")
     return INTERRUPTED if interrupted else DONE
+
+
+def _swept(scenario: Scenario, axes: Sequence[str]) -> Scenario:
+    """Return the scenario with the axes of `--sweep` added to those that it has."""
+    from fabric.scenario import override_value
+
+    sweep = dict(scenario.sweep)
+    for axis in axes:
+        path, equals, text = axis.partition("=")
+        if not equals or not text.strip():
+            raise SpecError("--sweep", axis, 'a path and values, such as "switch.ecn.kmin=200KB,400KB"')
+        values = override_value(text.strip())
+        listed = isinstance(values, list | dict)
+        sweep[path.strip()] = values if listed else [override_value(each.strip()) for each in text.split(",")]
+    return scenario.replace(sweep=sweep) if axes else scenario
+
+
+def _run_sweep(scenario: Scenario, target: Path, options: argparse.Namespace) -> int:
+    from fabric.plot import comparison, to_image
+    from fabric.sweep import check_sweep_target, run_sweep, save_sweep, sweep_runs
+
+    check_sweep_target(target, sweep_runs(scenario))
+    sweep = run_sweep(scenario, engine=options.engine, progress=False if options.quiet else None)
+    pictures = {}
+    if not options.no_plot:
+        pictures["sweep.png"] = to_image(comparison(sweep.table, axes=sweep.axes)[0])
+    save_sweep(sweep, target, pictures=pictures)
+    if not options.quiet:
+        head = ": ".join(part for part in (scenario.name, scenario.question) if part)
+        print(*([head] if head else []), sweep, "", sep="\n")
+        print(f"  results     {target}")
+        print(*(f"  picture     {target / name}\n" for name in pictures), sep="", end="")
+    return INTERRUPTED if sweep.results[-1].status == "INTERRUPTED" else DONE
 
 
 def _add_picture(result: Result, target: Path) -> list[str]:
@@ -383,6 +447,37 @@ def _convert(options: argparse.Namespace) -> int:
     for remark in left_out:
         print(f"  left out  {remark}")
     return DONE
+
+
+def _validate(options: argparse.Namespace) -> int:
+    from fabric.io.files import write_whole
+    from fabric.validation import validate
+
+    def watch(name: str) -> None:
+        if sys.stderr.isatty() and not options.quiet:
+            print(f"\r\x1b[K{name}", end="", file=sys.stderr, flush=True)
+
+    if options.pictures is not None:
+        from fabric.validation import pictures
+
+        for name, image in pictures(options.directory, only=options.only):
+            write_whole(Path(options.pictures, name), image)
+            print(Path(options.pictures, name), flush=True)
+        return DONE
+    report = validate(
+        options.directory,
+        only=options.only,
+        seeds=options.seeds,
+        readable=not options.native_only,
+        watch=watch,
+    )
+    watch("\r")
+    if options.markdown is not None:
+        file = Path(options.markdown)
+        page = file.read_text(encoding="utf-8") if file.is_file() else ""
+        write_whole(file, report.markdown_in(page).encode())
+    print(report.text(missed_only=options.quiet))
+    return MISSED if report.missed else DONE
 
 
 def _schema(options: argparse.Namespace) -> int:

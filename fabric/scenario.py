@@ -10,10 +10,10 @@ from __future__ import annotations
 import os
 import re
 import tomllib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -32,13 +32,24 @@ from fabric.spec.decode import (
 from fabric.spec.plain import default_of, to_plain, to_toml
 from fabric.spec.scenario import Scenario
 from fabric.spec.schema import json_schema
+from fabric.spec.sweep import PATH
 from fabric.spec.traffic import DISTRIBUTIONS
 
-__all__ = ["apply_overrides", "dump_scenario", "json_schema", "load_scenario", "scenario_errors"]
+__all__ = [
+    "apply_overrides",
+    "dump_scenario",
+    "json_schema",
+    "load_scenario",
+    "override_value",
+    "scenario_errors",
+    "with_values",
+]
 
 _OVERRIDE = 'a path and a value, such as "switch.ecn.kmin=200KB" or "traffic[0].size=4MB"'
+FILE_FIELDS = ("file", "distribution")
+"""Fields of topologies and traffic that name files."""
+
 _TOML_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
-_PATH = re.compile(r"[A-Za-z_]\w*(\.\w+|\[\d+\])*")
 
 
 def load_scenario(source: str | Path, *, overrides: Iterable[str] = ()) -> Scenario:
@@ -148,11 +159,42 @@ def apply_overrides(document: dict[str, Any], overrides: Iterable[str]) -> dict[
     for override in [overrides] if isinstance(overrides, str) else overrides:
         path, equals, text = override.partition("=")
         path = path.strip()
-        if not equals or not _PATH.fullmatch(path):
+        if not equals or not PATH.fullmatch(path):
             raise SpecError("--set", override, _OVERRIDE)
-        steps = [int(step) if step.isdigit() else step for step in re.findall(r"\w+", path)]
-        _assign(document, steps, _override_value(text.strip()))
+        _assign(document, _steps(path), override_value(text.strip()))
     return document
+
+
+def with_values(scenario: Scenario, values: Mapping[str, Any]) -> Scenario:
+    """Return a scenario with values set by path.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Not changed.
+    values : mapping
+        By path, as for `apply_overrides`, plain data: texts, numbers, lists, dictionaries.
+
+    Raises
+    ------
+    SpecError
+        If a path leads nowhere, or what comes of it is no scenario.
+
+    Examples
+    --------
+    >>> from fabric.spec import Incast, SingleSwitch
+    >>> scenario = Scenario(topology=SingleSwitch(hosts=9), traffic=[Incast(senders=8, size="1MB")])
+    >>> with_values(scenario, {"traffic[0].size": "2MB", "switch.buffer": "16MB"}).switch.buffer
+    Size("16MB")
+    """
+    document = _copied(to_plain(scenario))
+    for path, value in values.items():
+        _assign(document, _steps(path), _copied(value))
+    return cast("Scenario", convert(document, Scenario))
+
+
+def _steps(path: str) -> list[str | int]:
+    return [int(step) if step.isdigit() else step for step in re.findall(r"\w+", path)]
 
 
 @contextmanager
@@ -217,7 +259,14 @@ def _copied(value: Any) -> Any:
     return value
 
 
-def _override_value(text: str) -> Any:
+def override_value(text: str) -> Any:
+    """Read a value as `--set` does: as TOML, and as a string if it is none.
+
+    Examples
+    --------
+    >>> override_value("3"), override_value("200KB"), override_value("[1, 2]")
+    (3, '200KB', [1, 2])
+    """
     try:
         document = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:
@@ -299,9 +348,31 @@ def _located(scenario: Scenario, folder: Path | None) -> Scenario:
     traffic = tuple(
         _with_files(entry, folder, f"traffic[{index}]") for index, entry in enumerate(scenario.traffic)
     )
-    if topology is scenario.topology and all(map(_same, traffic, scenario.traffic)):
+    sweep = {
+        path: _swept_files(value, path, folder, f"sweep.{path}") for path, value in scenario.sweep.items()
+    }
+    if (
+        topology is scenario.topology
+        and all(map(_same, traffic, scenario.traffic))
+        and sweep == scenario.sweep
+    ):
         return scenario
-    return scenario.replace(topology=topology, traffic=traffic)
+    return scenario.replace(topology=topology, traffic=traffic, sweep=sweep)
+
+
+def _swept_files(value: Any, key: str, folder: Path, path: str) -> Any:
+    """Swept values with the file names in them relative to a folder."""
+    if isinstance(value, list):
+        return [_swept_files(each, key, folder, f"{path}[{index}]") for index, each in enumerate(value)]
+    if isinstance(value, dict):
+        named = key.endswith(FILE_FIELDS)
+        return {
+            name: _swept_files(each, key if named else name, folder, joined(path, name))
+            for name, each in value.items()
+        }
+    if not isinstance(value, str) or not key.endswith(FILE_FIELDS) or value in DISTRIBUTIONS:
+        return value
+    return _existing(value, folder, path)
 
 
 def _same(one: object, other: object) -> bool:
@@ -315,8 +386,12 @@ def _with_files(spec: Any, folder: Path, path: str) -> Any:
         name = getattr(spec, field)
         if name is None or name in DISTRIBUTIONS:
             continue
-        file = os.path.normpath(folder / name)
-        if not os.path.isfile(file):
-            raise SpecError(joined(path, field), name, f"an existing file (there is no {file})")
-        located[field] = file
+        located[field] = _existing(name, folder, joined(path, field))
     return spec.replace(**located) if located else spec
+
+
+def _existing(name: str, folder: Path, path: str) -> str:
+    file = os.path.normpath(folder / name)
+    if not os.path.isfile(file):
+        raise SpecError(path, name, f"an existing file (there is no {file})")
+    return file

@@ -29,7 +29,7 @@ from fabric.scenario import dump_scenario, load_scenario
 from fabric.spec import DISTRIBUTIONS, Scenario, Spec
 from fabric.topology import Network, build_network
 from fabric.units import Duration, QuantityError
-from fabric.workload import FlowTable, build_flows, build_jobs
+from fabric.workload import FlowTable, build_flows, build_jobs, split_over_queue_pairs
 
 __all__ = ["ENGINES", "EngineName", "Simulation", "run"]
 
@@ -154,8 +154,11 @@ class Simulation:
         flows: FlowTable | None = None,
     ) -> None:
         self.scenario = _overridden(_loaded(scenario), until=until, seed=seed)
-        self._given = network is not None, flows is not None
-        self._built = _build(self.scenario, network=network, flows=flows)
+        if self.scenario.sweep:
+            swept = ", ".join(self.scenario.sweep)
+            raise SpecError("sweep", swept, "none, for a single run (fabric.run_sweep makes all of its runs)")
+        self._network_given = network is not None
+        self._built, self._flows_given = _build(self.scenario, network=network, flows=flows)
         self._engine_name: EngineName = engine
         self._failed = False
         self._engine = _start(engine, self._built)
@@ -253,11 +256,10 @@ class Simulation:
         if self._status == "BUDGET" and not self._failed:
             self._finish_window()
         scenario, built = self.scenario, self._built
-        network_given, flows_given = self._given
-        network, flows = built.network if network_given else None, built.flows if flows_given else None
+        flows, network = self._flows_given, built.network if self._network_given else None
         provenance = Provenance.here(
             scenario=dump_scenario(described(_with_absolute_files(scenario), network=network, flows=flows)),
-            files=files_of(built.network, with_network=network_given, flows=flows),
+            files=files_of(built.network, with_network=self._network_given, flows=flows),
             name=scenario.name,
             question=scenario.question,
             expect=scenario.expect,
@@ -334,13 +336,18 @@ def _loaded(scenario: Any) -> Scenario:
     raise SpecError("scenario", scenario, "a Scenario, or the name of a scenario file")
 
 
-def _build(scenario: Scenario, *, network: Any, flows: FlowTable | None) -> Built:
+def _build(scenario: Scenario, *, network: Any, flows: FlowTable | None) -> tuple[Built, FlowTable | None]:
+    """Return what is run, and the flows that were given, if any, before they are split."""
     used = _network_of(scenario, given=network)
-    table = build_flows(scenario, used) if flows is None else as_flows(flows, network=used)
-    jobs = build_jobs(scenario, used) if flows is None else []
-    described(scenario, network=None, flows=None if flows is None else table)
+    given = None if flows is None else as_flows(flows, network=used)
+    described(scenario, network=None, flows=given)
+    if given is None:
+        table = build_flows(scenario, used)
+    else:
+        table = split_over_queue_pairs(given, scenario.transport)
+    jobs = build_jobs(scenario, used) if given is None else []
     lowered, connected = lower_with_flows(scenario, network=used, flows=table, jobs=jobs)
-    return Built(scenario=scenario, network=used, flows=connected, jobs=tuple(jobs), lowered=lowered)
+    return Built(scenario=scenario, network=used, flows=connected, jobs=tuple(jobs), lowered=lowered), given
 
 
 def _network_of(scenario: Scenario, *, given: Any) -> Network:

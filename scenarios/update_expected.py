@@ -4,10 +4,11 @@
 
     python scenarios/update_expected.py [NAME ...] [--check]
 
-A case is a scenario file, perhaps with values set. What is kept of a run are the fingerprint (a hash of
-every arrival of every frame), the number of hops, and headline numbers, all of them integers, so that
-any change of behaviour is a change of that file which whoever made it can see and explain. With names,
-only those cases are run; with `--check` nothing is written, and the exit code is 1 if anything differs.
+A case is a scenario file, perhaps with values set, or one run of its sweep. What is kept of a run are the
+fingerprint (a hash of every arrival of every frame), the number of hops, and headline numbers, all of them
+integers, so that any change of behaviour is a change of that file which whoever made it can see and
+explain. With names, only those cases are run; with `--check` nothing is written, and the exit code is 1 if
+anything differs.
 `tests/test_scenarios.py` compares the same numbers.
 """
 
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import fabric
+from fabric.sweep import sweep_runs
 
 FOLDER = Path(__file__).resolve().parent
 EXPECTED = FOLDER / "expected.json"
@@ -31,14 +33,22 @@ EXPECTED = FOLDER / "expected.json"
 
 @dataclass(frozen=True)
 class Case:
-    """A scenario file with values set."""
+    """A scenario file with values set; if it has a sweep, the run of that with a number."""
 
     file: str
     overrides: tuple[str, ...] = ()
+    sweep_run: int | None = None
 
     def load(self, *more: str) -> fabric.Scenario:
         """Return its scenario, with further values set."""
-        return fabric.load_scenario(FOLDER / self.file, overrides=(*self.overrides, *more))
+        scenario = fabric.load_scenario(FOLDER / self.file, overrides=(*self.overrides, *more))
+        return scenario if self.sweep_run is None else sweep_runs(scenario)[self.sweep_run].scenario
+
+
+def swept(file: str) -> dict[str, Case]:
+    """Return a case for each run of a file's sweep, by the name of the run."""
+    runs = sweep_runs(fabric.load_scenario(FOLDER / file))
+    return {run.scenario.name: Case(file, sweep_run=number) for number, run in enumerate(runs)}
 
 
 DCQCN, NO_CONTROL = "transport.congestion.kind=dcqcn", "transport.congestion.kind=none"
@@ -63,6 +73,8 @@ CASES: dict[str, Case] = {
     "oversubscription 1.5:1 with DCQCN": Case(
         "oversubscription.toml", ("topology.oversubscription=1.5", DCQCN)
     ),
+    **swept("cc_shootout.toml"),
+    **swept("ns3_incast.toml"),
     "websearch": Case("websearch.toml"),
     "websearch without DCQCN": Case("websearch.toml", (NO_CONTROL,)),
     "victim": Case("victim.toml"),

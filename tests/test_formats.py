@@ -144,10 +144,11 @@ def test_triggers_become_dependencies() -> None:
     assert [remark.what for remark in remarks] == ["prio"]
 
 
-def test_barriers_wait_for_all_and_failures_are_named() -> None:
+def test_barriers_wait_for_all() -> None:
     data, remarks = parse_matrix(SAMPLES / "barrier.cm")
     assert data.waits == ((2, ("flow1", "flow2")),)
-    assert [remark.what for remark in remarks] == ["failure", "trigger"]
+    assert [remark.what for remark in remarks] == ["trigger"]
+    assert [(one.tier, one.switch, one.link) for one in data.failures] == [(1, 0, 1)]
 
 
 def test_the_unit_of_starts_is_an_option(tmp_path: Path) -> None:

@@ -446,3 +446,30 @@ class TestParts:
     def test_categories_match_patterns(self) -> None:
         names = Category(np.array([1, 0, 1]), np.array(["a->b", "a->c"]))
         assert names.matches("*->c").tolist() == [True, False, True]
+
+
+class TestSideBySide:
+    """Two programs' series on one scale."""
+
+    def curves(self, high: float, *names: str) -> dict[str, tuple[Any, Any]]:
+        return {name: (np.array([0.0, 1e6, 2e6]), np.array([0.0, high, high / 2])) for name in names}
+
+    def test_one_scale_and_one_colour_a_name(self) -> None:
+        left, right = plot.side_by_side(
+            self.curves(10, "a", "b"),
+            self.curves(40, "b"),
+            titles=("theirs", "ours"),
+            ylabel="Rate (Gbit/s)",
+            instants_ps=(500_000,),
+        )
+        assert left.get_ylim() == right.get_ylim() == (0, 1.06 * 40)
+        assert left.get_xlim() == (0, 2)
+        assert left.get_xlabel() == "Time (µs)"
+        colour = {line.get_color() for line in right.get_lines()[:1]}
+        assert colour == {left.get_lines()[1].get_color()}
+        assert [len(panel.get_lines()) for panel in (left, right)] == [3, 2]
+        plt.close(left.figure)
+
+    def test_nothing_on_a_side(self) -> None:
+        with pytest.raises(FabricError, match="one side has no curve"):
+            plot.side_by_side({}, self.curves(1, "a"), titles=("", ""), ylabel="")

@@ -101,6 +101,23 @@ class TestAnswers:
         victims = result_of(name).flows.where(pattern="incast-victims")["slowdown"]
         assert [victims.min(), victims.max()] == pytest.approx([least, most], abs=0.05)
 
+    def test_a_clock_of_nanoseconds_and_short_headers_hide_four_per_cent(self) -> None:
+        ns3, clock, frames, own = (
+            longest_ms(f"ns3_incast ({name})")
+            for name in ("ns-3", "exact clock", "and Ethernet frames", "all as in fabric")
+        )
+        assert ns3 == pytest.approx(0.668_091 - 2 * 0.001_004, abs=1e-9)
+        assert clock / ns3 == pytest.approx(83.84 / 83, abs=2e-4)
+        assert frames / clock == pytest.approx((1000 + 62 + 20) / 1048, abs=2e-4)
+        assert own == frames
+
+    def test_windows_keep_queues_short_without_costing_time(self) -> None:
+        for pattern, size in (("incast", 0.66), ("permutation", 0.1)):
+            free, held = (f"cc_shootout ({pattern}, {control})" for control in ("none", "window"))
+            assert longest_ms(held) == longest_ms(free)
+            assert EXPECTED[held]["queue_peak_bytes"] < size * EXPECTED[free]["queue_peak_bytes"]
+            assert EXPECTED[held]["paused_ps"] == 0
+
     def test_a_loss_costs_a_synchronous_step_a_time_out(self) -> None:
         flows = result_of("incast_lossy").flows
         waited = flows[flows["timeouts"] > 0]

@@ -46,14 +46,19 @@ LAYERS: dict[str, set[str]] = {
         *("_core", "errors", "given", "interrupt", "lower", "outcome", "progress", "reference", "result"),
         *("scenario", "spec", "topology", "units", "workload"),
     },
+    "sweep": {"errors", "io", "result", "scenario", "simulate", "spec"},
     "plot": {"analysis", "errors", "result", "topology"},
     "convert": {
         *("errors", "formats", "io", "result", "scenario"),
         *("spec", "topology", "units", "workload"),
     },
+    "validation": {
+        *("_core", "convert", "errors", "formats", "lower", "lowered", "plot", "reference", "result"),
+        *("spec", "topology"),
+    },
     "cli": {
         *("convert", "errors", "formats", "interrupt", "io", "plot", "result", "scenario", "simulate"),
-        *("spec", "topology", "units", "version"),
+        *("spec", "sweep", "topology", "units", "validation", "version"),
     },
     "__main__": {"cli"},
 }

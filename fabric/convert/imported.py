@@ -15,6 +15,7 @@ from typing import Literal
 import msgspec
 import numpy as np
 
+from fabric.convert.failed_links import failed_links
 from fabric.convert.hpcc_config import hpcc_link, hpcc_specs
 from fabric.errors import SpecError
 from fabric.formats import FORMATS, FlowData, Remark, recognise
@@ -102,6 +103,9 @@ def import_files(
     network = build_network(topology)
     flows, more = _flows(files["flows"], start_unit)
     remarks += more
+    if flows.failures:
+        topology = topology.replace(overrides=failed_links(flows.failures, network=network))
+        network = build_network(topology)
     traffic = Flows(
         file=files["flows"],
         start_unit=start_unit if _is_matrix(files["flows"]) else "ps",

@@ -36,6 +36,7 @@ cdef struct FrameLog:
     u8* slots
     u32 capacity            # a power of two; 0 before the first frame and after the last ACK
     u32 room                # hop records a memory has space for
+    u32 slot_bytes          # of a memory with that space
     u32 first               # memories before this frame's may have been given to others
     u32 n_seen
     HopRecord* seen         # those of the last frame that congestion control looked at
@@ -46,7 +47,7 @@ cdef inline u64 memory_bytes(u32 room) noexcept nogil:
 
 
 cdef inline FrameMemory* log_slot(const FrameLog* log, u32 sequence) noexcept nogil:
-    return <FrameMemory*>(log.slots + <u64>(sequence & (log.capacity - 1)) * memory_bytes(log.room))
+    return <FrameMemory*>(log.slots + <u64>(sequence & (log.capacity - 1)) * log.slot_bytes)
 
 
 cdef inline HopRecord* hop_records(FrameMemory* memory) noexcept nogil:
@@ -63,12 +64,13 @@ cdef inline bint log_resize(FrameLog* log, u32 capacity, u32 room) noexcept nogi
         return False
     bigger.capacity = capacity
     bigger.room = room
+    bigger.slot_bytes = <u32>memory_bytes(room)
     for k in range(capacity):
         log_slot(&bigger, k).sequence = ~k      # of another slot: holds nothing
     for k in range(log.capacity):
         memory = log_slot(log, k)
         if memory.sequence & (log.capacity - 1) == k:
-            memcpy(log_slot(&bigger, memory.sequence), memory, memory_bytes(log.room))
+            memcpy(log_slot(&bigger, memory.sequence), memory, log.slot_bytes)
     free(log.slots)
     log[0] = bigger
     return True
@@ -105,4 +107,5 @@ cdef inline void log_free(FrameLog* log) noexcept nogil:
     log.seen = NULL
     log.capacity = 0
     log.room = 0
+    log.slot_bytes = 0
     log.n_seen = 0

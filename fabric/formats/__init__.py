@@ -10,7 +10,7 @@ The formats, with their traps, are described in `docs/formats.md`.
 
 from __future__ import annotations
 
-from fabric.formats.data import FlowData, NetworkData, Remark
+from fabric.formats.data import FailedLink, FlowData, NetworkData, Remark
 from fabric.formats.recognise import FORMATS, recognise
 
-__all__ = ["FORMATS", "FlowData", "NetworkData", "Remark", "recognise"]
+__all__ = ["FORMATS", "FailedLink", "FlowData", "NetworkData", "Remark", "recognise"]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["FlowData", "NetworkData", "Remark"]
+__all__ = ["FailedLink", "FlowData", "NetworkData", "Remark"]
 
 Int64Array = npt.NDArray[np.int64]
 
@@ -69,6 +69,26 @@ class NetworkData:
     link_loss: npt.NDArray[np.float64]
 
 
+@dataclass(frozen=True, kw_only=True)
+class FailedLink:
+    """A link that is down from the beginning.
+
+    Attributes
+    ----------
+    where : str
+        File and line.
+    tier : int
+        Of the switch: 1 leaf, 2 spine, 3 core.
+    switch, link : int
+        Number of the switch in its tier; of the link among those up from it (of a core switch: down).
+    """
+
+    where: str
+    tier: int
+    switch: int
+    link: int
+
+
 @dataclass(frozen=True, kw_only=True, eq=False)
 class FlowData:
     """Flows of a file, in its order.
@@ -88,6 +108,8 @@ class FlowData:
         A flow, and the names of the flows that must have ended before it starts.
     udp_port : int or None
         Destination port of all flows; None where they have none, or several.
+    failures : tuple of FailedLink
+        Links that a file of flows says are out of order.
     """
 
     source: Int64Array
@@ -99,3 +121,4 @@ class FlowData:
     names: tuple[str, ...] | None = None
     waits: tuple[tuple[int, tuple[str, ...]], ...] = field(default=())
     udp_port: int | None = None
+    failures: tuple[FailedLink, ...] = ()

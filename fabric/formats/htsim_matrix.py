@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 
 from fabric.errors import SpecError
-from fabric.formats.data import FlowData, Remark
+from fabric.formats.data import FailedLink, FlowData, Remark
 from fabric.formats.htsim_triggers import (
     Matrix,
     MatrixFlow,
@@ -44,6 +44,7 @@ START_UNITS = {"ps": 1, "ns": 1000, "us": 10**6}
 HEADER_KEYS = ("nodes", "connections", "triggers", "failures")
 NUMBERS = ("id", "start", "trigger", "size", "prio", "send_done_trigger", "recv_done_trigger")
 FLAGS = ("msg", "addon")
+SWITCH_TIERS = {"TOR": 1, "AGG": 2, "CORE": 3}
 KINDS = ("oneshot", "multishot", "barrier")
 DEFAULT_PRIORITY = "2000000"
 MOST = 2**31
@@ -105,6 +106,7 @@ def _flows(file: str | Path, start_unit: str) -> tuple[Matrix, FlowData, list[tu
         line=np.array([flow.line for flow in flows], dtype=np.int64),
         names=tuple(names) if any(names) else None,
         waits=tuple((flow, tuple(names[each] for each in before)) for flow, before in waits),
+        failures=tuple(matrix.failures),
     )
     return matrix, data, waits
 
@@ -233,11 +235,13 @@ def _failure(matrix: Matrix, words: list[str], line: int) -> None:
     if set(values) != {"switch_type", "switch_id", "link_id"} or len(words) != 7:
         allowed = "failure switch_type TOR|AGG|CORE switch_id n link_id n"
         raise SpecError(matrix.where(line), " ".join(words), allowed)
-    if values["switch_type"] not in ("TOR", "AGG", "CORE"):
+    if values["switch_type"] not in SWITCH_TIERS:
         raise SpecError(matrix.where(line, "switch_type"), values["switch_type"], "TOR, AGG or CORE")
-    for key in ("switch_id", "link_id"):
-        whole(values[key], where=matrix.where(line, key), high=MOST)
-    matrix.failures.append(line)
+    switch, link = (
+        whole(values[key], where=matrix.where(line, key), high=MOST) for key in ("switch_id", "link_id")
+    )
+    tier = SWITCH_TIERS[values["switch_type"]]
+    matrix.failures.append(FailedLink(where=matrix.where(line), tier=tier, switch=switch, link=link))
 
 
 def _check_counts(matrix: Matrix) -> None:
@@ -296,7 +300,6 @@ def _remarks(matrix: Matrix, waits: list[tuple[int, list[int]]]) -> Iterable[Rem
     yield from remark(messages, "msg", "every message is a flow of its own; those of one id run side by side")
     addon = [flow.line for flow in flows if "addon" in flow.words]
     yield from remark(addon, "addon", "has no documented meaning")
-    yield from remark(matrix.failures, "failure", "links that fail are not imported")
     yield from remark(
         moved_starts(matrix, waits),
         "trigger",

@@ -12,6 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from fabric.errors import SpecError
+from fabric.formats.data import FailedLink
 from fabric.formats.words import Said, place, whole
 
 __all__ = ["Matrix", "MatrixFlow", "MatrixTrigger", "MatrixWait", "moved_starts", "waits_of_triggers"]
@@ -58,7 +59,7 @@ class Matrix:
     """Value and line of each count."""
     flows: list[MatrixFlow] = field(default_factory=list)
     triggers: dict[int, MatrixTrigger] = field(default_factory=dict)
-    failures: list[int] = field(default_factory=list)
+    failures: list[FailedLink] = field(default_factory=list)
     last_line: int = 1
 
     def where(self, line: int, what: str = "") -> str:

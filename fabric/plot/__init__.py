@@ -1,14 +1,27 @@
 """Pictures of results and networks. One picture a file, one style for all (`fabric.plot.style`).
 
-Every function takes `ax=` (axes to draw on; without it a new figure is made) and returns the axes.
+Functions take `ax=` (axes to draw on; without it a new figure is made) and return the axes; those that draw
+several panels make the figure themselves.
 matplotlib is imported when the first picture is drawn.
 """
 
+from .comparison import comparison
 from .completion import fct_cdf, slowdown_by_size
+from .pairs import side_by_side
 from .queues import queues
 from .rates import rates
 from .style import to_image
 from .topology import topology
 from .utilisation import utilisation
 
-__all__ = ["fct_cdf", "queues", "rates", "slowdown_by_size", "to_image", "topology", "utilisation"]
+__all__ = [
+    "comparison",
+    "fct_cdf",
+    "queues",
+    "rates",
+    "side_by_side",
+    "slowdown_by_size",
+    "to_image",
+    "topology",
+    "utilisation",
+]

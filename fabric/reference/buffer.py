@@ -23,11 +23,12 @@ __all__ = ["IngressAccount", "SharedPool", "admit", "may_resume", "must_pause", 
 class SharedPool:
     """The memory that all ports and classes of a switch share."""
 
-    __slots__ = ("size_bytes", "used_bytes")
+    __slots__ = ("peak_bytes", "size_bytes", "used_bytes")
 
     def __init__(self, size_bytes: int) -> None:
         self.size_bytes = size_bytes
         self.used_bytes = 0
+        self.peak_bytes = 0
 
     @property
     def free_bytes(self) -> int:
@@ -92,6 +93,7 @@ def admit(
             return DropReason.POOL
     account.bytes += size_bytes
     pool.used_bytes += growth
+    pool.peak_bytes = max(pool.peak_bytes, pool.used_bytes)
     return None
 
 

@@ -99,6 +99,11 @@ class Simulator:
         """Simulated time in ps up to which the run has come: its last event, or where it was stopped."""
         return self._now_ps
 
+    @property
+    def pool_peak_bytes(self) -> int:
+        """The most that was ever used of one switch's pool; the native engine does not know it."""
+        return max((switch.pool.peak_bytes for switch in self._switches), default=0)
+
     def run(self, until_ps: int | None = None, max_hops: int | None = None) -> str:
         """Go on with the run.
 

@@ -243,12 +243,16 @@ class Table:
         """Hand the table to any reader of the Arrow PyCapsule interface (Polars, DuckDB, ...)."""
         return self.to_arrow().__arrow_c_stream__(requested_schema)
 
+    def text(self, *, rows: int | None = None) -> str:
+        """Return the table as lines of aligned columns, all of its rows or the first and last `rows`."""
+        if not self._columns:
+            return ""
+        numeric = [k for k, name in enumerate(self.columns) if self._is_number(name)]
+        return "\n".join(align(self._cells(len(self) if rows is None else rows), right=numeric))
+
     def __repr__(self) -> str:
         head = f"{self.name}: {len(self)} row{'' if len(self) == 1 else 's'}"
-        if not self._columns:
-            return head
-        numeric = [k for k, name in enumerate(self.columns) if self._is_number(name)]
-        return "\n".join([head, *align(self._cells(), right=numeric)])
+        return "\n".join([head, self.text(rows=SHOWN_ROWS)]) if self._columns else head
 
     def _repr_html_(self) -> str:
         from .html import table_html

@@ -271,6 +271,8 @@ def _describe(annotation: Any) -> str:
 def _describe_one(option: Any) -> str:
     if typing.get_origin(option) is Literal:
         return "one of " + ", ".join(f'"{choice}"' for choice in typing.get_args(option))
+    if typing.get_origin(option) is dict:
+        return "a table"
     if typing.get_origin(option) is tuple:
         return f"a list, each element {_describe(typing.get_args(option)[0])}"
     if _is_spec(option):

@@ -12,7 +12,7 @@ from typing import ClassVar
 import msgspec
 
 from fabric.spec.base import Problem, Spec
-from fabric.spec.link import Link
+from fabric.spec.link import Link, LinkOverride
 
 __all__ = ["GraphFile"]
 
@@ -30,12 +30,15 @@ class GraphFile(Spec, frozen=True, kw_only=True, tag_field="kind", tag="graph"):
         Its name; in a scenario file relative to that file.
     link : Link
         What an edge does not say.
+    overrides : tuple of LinkOverride
+        What differs on some links from what the file says.
     """
 
     FILES: ClassVar[tuple[str, ...]] = ("file",)
 
     file: str
     link: Link = msgspec.field(default_factory=Link)
+    overrides: tuple[LinkOverride, ...] = ()
 
     def problems(self) -> Iterator[Problem]:
         if not self.file:

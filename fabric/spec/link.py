@@ -72,7 +72,10 @@ class LinkOverride(Spec, frozen=True, kw_only=True):
         The two ends with a hyphen between them, in either order ("leaf0-spine3"); `*`, `?` and
         `[...]` stand for parts of a name, as in file names ("leaf*-spine0").
     rate, delay, loss, bit_error_rate : optional
-        As in `Link`; None (left out) keeps the link's own. At least one is given.
+        As in `Link`; None (left out) keeps the link's own. At least one is given, or `down`.
+    down : bool
+        Whether the links are out of order, from the beginning to the end: routes go around them.
+        Default False.
     """
 
     match: str
@@ -80,13 +83,14 @@ class LinkOverride(Spec, frozen=True, kw_only=True):
     delay: Duration | None = None
     loss: float | None = None
     bit_error_rate: float | None = None
+    down: bool = False
 
     def problems(self) -> Iterator[Problem]:
         if "-" not in self.match.strip("-"):
             yield "match", self.match, 'the two ends with a hyphen between, such as "leaf0-spine3"'
         given = (self.rate, self.delay, self.loss, self.bit_error_rate)
-        if all(value is None for value in given):
-            yield "match", self.match, "beside it at least one of rate, delay, loss, bit_error_rate"
+        if all(value is None for value in given) and not self.down:
+            yield "match", self.match, "beside it at least one of rate, delay, loss, bit_error_rate, down"
         yield from _link_problems(self)
 
 

@@ -8,6 +8,7 @@ so a written scenario shows what is particular about it. `to_toml` knows what pl
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from functools import cache
 from typing import Any
@@ -19,6 +20,9 @@ from fabric.spec.decode import chosen_class, field_types, joined, tag_of
 from fabric.units import Quantity
 
 __all__ = ["default_of", "to_plain", "to_toml"]
+
+_BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
+"""A key that TOML takes without quotes."""
 
 
 def to_plain(spec: Spec) -> dict[str, Any]:
@@ -74,8 +78,10 @@ def _plain_value(value: Any) -> Any:
         return to_plain(value)
     if isinstance(value, Quantity):
         return str(value)
-    if isinstance(value, tuple):
+    if isinstance(value, tuple | list):
         return [_plain_value(each) for each in value]
+    if isinstance(value, dict):
+        return {key: _plain_value(each) for key, each in value.items()}
     return value
 
 
@@ -93,9 +99,9 @@ def to_toml(table: Mapping[str, Any]) -> str:
 
 
 def _table_lines(table: Mapping[str, Any], path: str) -> list[str]:
-    lines = [f"{key} = {_toml_value(value)}" for key, value in table.items() if not _is_nested(value)]
+    lines = [f"{_key(key)} = {_toml_value(value)}" for key, value in table.items() if not _is_nested(value)]
     for key, value in table.items():
-        name = joined(path, key)
+        name = joined(path, _key(key))
         if isinstance(value, Mapping):
             implicit = bool(value) and all(_is_nested(each) for each in value.values())
             lines += [*([] if implicit else ["", f"[{name}]"]), *_table_lines(value, name)]
@@ -112,6 +118,10 @@ def _is_nested(value: Any) -> bool:
     )
 
 
+def _key(name: str) -> str:
+    return name if _BARE_KEY.fullmatch(name) else _toml_value(name)
+
+
 def _toml_value(value: Any) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
@@ -121,4 +131,6 @@ def _toml_value(value: Any) -> str:
         return repr(value)
     if isinstance(value, list):
         return f"[{', '.join(_toml_value(each) for each in value)}]"
+    if isinstance(value, Mapping):
+        return f"{{{', '.join(f'{_key(key)} = {_toml_value(each)}' for key, each in value.items())}}}"
     raise TypeError(f"no TOML for {value!r}")

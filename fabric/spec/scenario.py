@@ -8,7 +8,7 @@ that match nothing, the contents of files) is judged when it is lowered, with th
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import msgspec
 
@@ -17,6 +17,7 @@ from fabric.spec.cross import cross_problems
 from fabric.spec.nic import Nic
 from fabric.spec.routing import Routing
 from fabric.spec.run import Record, Run
+from fabric.spec.sweep import sweep_problems
 from fabric.spec.switch import Switch
 from fabric.spec.topology import Clos3, FatTree, GraphFile, LeafSpine, RailOptimized, SingleSwitch
 from fabric.spec.traffic import AllToAll, Collective, Flows, Incast, Permutation, Poisson, Uniform
@@ -53,6 +54,9 @@ class Scenario(Spec, frozen=True, kw_only=True):
         Seed and end.
     record : Record
         What is recorded besides totals.
+    sweep : dict
+        Several runs of it: by path ("transport.congestion.kind") a list of values, or a table of values
+        with names. Every combination is a run of its own (`fabric.run_sweep`). Default: one run.
 
     Examples
     --------
@@ -78,6 +82,8 @@ class Scenario(Spec, frozen=True, kw_only=True):
     run: Run = msgspec.field(default_factory=Run)
     record: Record = msgspec.field(default_factory=Record)
     routing: Routing = msgspec.field(default_factory=Routing)
+    sweep: dict[str, Any] = msgspec.field(default_factory=dict)
 
     def problems(self) -> Iterator[Problem]:
-        return cross_problems(self)
+        yield from cross_problems(self)
+        yield from sweep_problems(self.sweep)

@@ -36,6 +36,7 @@ __all__ = [
 ]
 
 LARGEST_COUNT = 2**32 - 1
+MOST_QUEUE_PAIRS = 1024
 SHORTEST_PERIOD_PS = 1_000
 """Of what ticks or expires: real clocks are above 1 us, and one of 1 ps would keep a run from ending."""
 
@@ -110,8 +111,9 @@ class SelectiveRepeat(Spec, frozen=True, kw_only=True, tag_field="kind", tag="se
 class Paths(Spec, frozen=True, kw_only=True):
     """How a sender spreads the frames of a flow, by giving them different path hashes.
 
-    Each path hash is to ECMP as a flow of its own: that is what several queue pairs, or source ports
-    that change, are for. Frames then overtake each other: use `SelectiveRepeat`.
+    Each path hash is to ECMP as a flow of its own: that is what several queue pairs that take turns, or
+    source ports that change, are for. Frames then overtake each other: use `SelectiveRepeat`. (To split
+    a message into a part for each queue pair: `Transport.queue_pairs`.)
 
     Parameters
     ----------
@@ -310,7 +312,11 @@ class Transport(Spec, frozen=True, kw_only=True):
         What happens when frames are lost. A table without `kind` is go-back-N, which `Hpcc` and
         `Timely` need: their ACKs bring back what one frame has met.
     paths : Paths
-        How frames spread over path hashes. Default: not at all.
+        How the frames of a flow spread over path hashes. Default: not at all.
+    queue_pairs : int
+        Into how many parts a message is split, each a flow with path hash, window and rate of its own; 1
+        to 1024. Default 1. Results have a row for each, such as "incast#3/0"; the message is done when
+        the last of them is.
     smallest_frame : Size
         Shorter frames, data and control, are padded to this. Default 64 (IEEE 802.3, clause 4.4.2).
     congestion : NoCongestionControl, FixedWindow, Dcqcn, Hpcc, Dctcp or Timely
@@ -326,6 +332,7 @@ class Transport(Spec, frozen=True, kw_only=True):
     ack_delay: Duration | None = None
     reliability: GoBackN | SelectiveRepeat = msgspec.field(default_factory=GoBackN)
     paths: Paths = msgspec.field(default_factory=Paths)
+    queue_pairs: int = 1
     smallest_frame: Size = quantity(64)
     congestion: Congestion = msgspec.field(default_factory=Dcqcn)
 
@@ -345,6 +352,8 @@ class Transport(Spec, frozen=True, kw_only=True):
             yield "smallest_frame", self.smallest_frame, f"a size from 1 to {LARGEST_FRAME_BYTES} bytes"
         if not 1 <= self.ack_every <= LARGEST_COUNT:
             yield "ack_every", self.ack_every, "an integer, 1 or more"
+        if not 1 <= self.queue_pairs <= MOST_QUEUE_PAIRS:
+            yield "queue_pairs", self.queue_pairs, f"an integer from 1 to {MOST_QUEUE_PAIRS}"
         if self.ack_delay == 0:
             yield "ack_delay", self.ack_delay, "a duration above 0, or no ack_delay"
         if isinstance(self.reliability, SelectiveRepeat) and isinstance(self.congestion, Hpcc | Timely):

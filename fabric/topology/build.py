@@ -10,10 +10,14 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
+import numpy.typing as npt
+
 from fabric.errors import SpecError
 from fabric.spec.link import LinkOverride
 from fabric.spec.topology import Clos3, FatTree, GraphFile, LeafSpine, RailOptimized, SingleSwitch
 from fabric.topology.clos3 import clos3, fat_tree
+from fabric.topology.graph import check_reachable
 from fabric.topology.leaf_spine import leaf_spine
 from fabric.topology.network import Network
 from fabric.topology.networkx_io import graph_file
@@ -30,6 +34,10 @@ OVERRIDDEN_COLUMNS = {
     "loss": "link_loss",
     "bit_error_rate": "link_bit_error_rate",
 }
+
+
+LINK_COLUMNS = ("link_a", "link_b", "link_gap_bytes", *OVERRIDDEN_COLUMNS.values())
+"""Every column of a network with a row for each cable."""
 
 
 def build_network(topology: Topology, *, base_dir: str | Path | None = None) -> Network:
@@ -81,8 +89,9 @@ def apply_overrides(
     Raises
     ------
     fabric.errors.SpecError
-        An override matches no cable.
+        An override matches no cable; without those that are down, two hosts have no path.
     """
+    up = np.ones(network.n_links, dtype=np.bool_)
     columns = {column: getattr(network, column).copy() for column in OVERRIDDEN_COLUMNS.values()}
     for number, override in enumerate(overrides):
         links = network.find_links(override.match, path=f"{path}[{number}].match")
@@ -90,7 +99,19 @@ def apply_overrides(
             value = getattr(override, field)
             if value is not None:
                 columns[column][links] = value
-    return replace(network, **columns) if overrides else network
+        up[links] &= not override.down
+    if not overrides:
+        return network
+    changed = replace(network, **columns)
+    return changed if up.all() else _without_links(changed, up, path=path)
+
+
+def _without_links(network: Network, up: npt.NDArray[np.bool_], *, path: str) -> Network:
+    """The network with only those cables, which must still join all hosts."""
+    columns = {name: getattr(network, name)[up] for name in LINK_COLUMNS}
+    left = replace(network, **columns)
+    check_reachable(left, path=path)
+    return left
 
 
 def _generate(topology: Topology, base_dir: str | Path | None) -> Network:

@@ -2,7 +2,8 @@
 
 `build_flows` turns the traffic of a scenario into a `FlowTable`; `FlowTable.from_arrays` makes one from
 arrays. Patterns stand one a file (`explicit`, `incast`, `permutation`, `uniform`, `all_to_all`,
-`poisson`); `distributions` holds flow sizes, `draws` the randomness that all of them share.
+`poisson`); `queue_pairs` splits messages; `distributions` holds flow sizes, `draws` the randomness that all
+of them share.
 
 `build_jobs` turns its collectives into jobs: a `Job` is a `Program` on hosts, a `ProgramBuilder` makes one
 of the algorithms in `collectives`.
@@ -15,6 +16,7 @@ from fabric.workload.foreign import group_class
 from fabric.workload.job import Job
 from fabric.workload.jobs import build_jobs
 from fabric.workload.program import Program, ProgramBuilder
+from fabric.workload.queue_pairs import split_over_queue_pairs
 
 __all__ = [
     "FlowTable",
@@ -27,4 +29,5 @@ __all__ = [
     "group_class",
     "load_distribution",
     "read_distribution",
+    "split_over_queue_pairs",
 ]

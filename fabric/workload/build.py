@@ -40,6 +40,7 @@ from fabric.workload.incast import incast_flows
 from fabric.workload.pattern_flows import PatternFlows, Wait
 from fabric.workload.permutation import permutation_flows
 from fabric.workload.poisson import poisson_flows
+from fabric.workload.queue_pairs import split_over_queue_pairs
 from fabric.workload.uniform import uniform_flows
 
 if TYPE_CHECKING:
@@ -63,15 +64,15 @@ def build_flows(scenario: Scenario, network: Network) -> FlowTable:
     Parameters
     ----------
     scenario : Scenario
-        Its `traffic` and `run.seed` are used.
+        Its `traffic`, `transport` and `run.seed` are used.
     network : Network
         Of the scenario's topology.
 
     Returns
     -------
     FlowTable
-        The flows of the first entry, then those of the second, and so on; collectives are jobs
-        (`fabric.workload.jobs`).
+        The flows of the first entry, then those of the second, and so on; several for a message that is
+        split over queue pairs. Collectives are jobs (`fabric.workload.jobs`).
 
     Raises
     ------
@@ -119,10 +120,10 @@ def build_flows(scenario: Scenario, network: Network) -> FlowTable:
             labels.update(table.patterns)
             first += len(table)
     table = FlowTable.concatenate(tables)
-    if not waits:
-        return table
-    places = {wait.flow: wait.place for wait in waits}
-    return table.with_waits(_resolve(waits, table.names or ()), path="traffic", places=places)
+    if waits:
+        places = {wait.flow: wait.place for wait in waits}
+        table = table.with_waits(_resolve(waits, table.names or ()), path="traffic", places=places)
+    return split_over_queue_pairs(table, scenario.transport)
 
 
 def _kind(entry: Traffic) -> str:

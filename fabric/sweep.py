@@ -1,0 +1,287 @@
+"""One scenario under several settings: the runs of a sweep, one after the other, and what differs.
+
+`Scenario.sweep` (in a file the table `[sweep]`) has values by path; every combination is a run of its
+own, the last path changing fastest. Runs share nothing but the seed, so each gives what it gives alone.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import itertools
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from fabric.errors import FabricError, SpecError
+from fabric.io.directory import check_target
+from fabric.io.files import write_together
+from fabric.result import Result, Table
+from fabric.scenario import load_scenario, with_values
+from fabric.simulate import EngineName, run
+from fabric.spec import Scenario
+from fabric.spec.sweep import is_path
+
+__all__ = ["SweepResult", "SweepRun", "run_sweep", "save_sweep", "sweep_runs"]
+
+KIND = "kind"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SweepRun:
+    """One run of a sweep.
+
+    Attributes
+    ----------
+    labels : dict of str to str
+        By axis, what this run has there.
+    scenario : Scenario
+        Without a sweep; its name has the labels at its end.
+    """
+
+    labels: dict[str, str]
+    scenario: Scenario
+
+
+@dataclass(frozen=True)
+class SweepResult:
+    """What came of a sweep.
+
+    Attributes
+    ----------
+    name : str
+        Of the scenario.
+    runs : tuple of SweepRun
+        Those that were run: all of them, unless it was interrupted.
+    results : tuple of Result
+        One a run.
+    """
+
+    name: str
+    runs: tuple[SweepRun, ...]
+    results: tuple[Result, ...]
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """What differs between runs."""
+        return tuple(self.runs[0].labels) if self.runs else ()
+
+    @property
+    def table(self) -> Table:
+        """One row a run: its labels, how long flows took, the fullest queue, what was marked, paused, lost.
+
+        Times are those of flows that were delivered, -1 if none was; `slowdown_max` is against an empty
+        network.
+        """
+        rows = [
+            {**one.labels, **_numbers(result)} for one, result in zip(self.runs, self.results, strict=True)
+        ]
+        columns = {key: [row[key] for row in rows] for key in (rows[0] if rows else {})}
+        times = [key for key in columns if key.startswith("fct_")]
+        return Table(columns, name=self.name or "sweep", optional=times)
+
+    def __str__(self) -> str:
+        return self.table.text()
+
+
+def sweep_runs(scenario: Scenario) -> list[SweepRun]:
+    """Return the runs of a scenario's sweep; one without labels if it has none.
+
+    Raises
+    ------
+    SpecError
+        If a value does not fit; the path says which run.
+
+    Examples
+    --------
+    >>> from fabric.spec import Permutation, SingleSwitch
+    >>> scenario = Scenario(
+    ...     topology=SingleSwitch(hosts=4),
+    ...     traffic=[Permutation(size="1MB")],
+    ...     sweep={"traffic[0].size": ["1MB", "2MB"], "transport.payload": [1000, 4000]},
+    ... )
+    >>> [run.labels for run in sweep_runs(scenario)][1]
+    {'size': '1MB', 'payload': '4000'}
+    """
+    base = scenario.replace(sweep={})
+    names = _axis_names(list(scenario.sweep))
+    choices = [list(_choices(axis, values)) for axis, values in scenario.sweep.items()]
+    runs = []
+    for combination in itertools.product(*choices):
+        labels = {name: label for name, (label, _) in zip(names, combination, strict=True)}
+        values = {path: value for _, settings in combination for path, value in settings.items()}
+        described = ", ".join(labels.values())
+        try:
+            made = with_values(base, values)
+        except SpecError as error:
+            raise SpecError(f"sweep ({described}): {error.path}", error.value, error.allowed) from None
+        name = f"{base.name} ({described})".strip() if labels else base.name
+        runs.append(SweepRun(labels=labels, scenario=made.replace(name=name)))
+    return runs
+
+
+def run_sweep(
+    scenario: Scenario | str | os.PathLike[str],
+    *,
+    engine: EngineName = "native",
+    progress: bool | None = None,
+) -> SweepResult:
+    """Run every combination of a scenario's sweep.
+
+    Parameters
+    ----------
+    scenario : Scenario or path
+        With a `sweep`.
+    engine, progress
+        As for :func:`fabric.run`.
+
+    Returns
+    -------
+    SweepResult
+        Ctrl-C ends the sweep with the run that it interrupted.
+
+    Raises
+    ------
+    SpecError
+        If one of the scenarios cannot be run; those that only the network shows, when its turn comes.
+
+    Examples
+    --------
+    >>> from fabric.spec import Permutation, SingleSwitch
+    >>> scenario = Scenario(
+    ...     topology=SingleSwitch(hosts=4),
+    ...     traffic=[Permutation(size="64KB")],
+    ...     sweep={"transport.payload": [1000, 4000]},
+    ... )
+    >>> run_sweep(scenario).table["fct_max_ps"].tolist()
+    [2906600, 2887880]
+    """
+    described = scenario if isinstance(scenario, Scenario) else load_scenario(os.fspath(scenario))
+    runs = sweep_runs(described)
+    results: list[Result] = []
+    for one in runs:
+        results.append(run(one.scenario, engine=engine, progress=progress))
+        if results[-1].status == "INTERRUPTED":
+            break
+    return SweepResult(described.name, tuple(runs[: len(results)]), tuple(results))
+
+
+def save_sweep(
+    sweep: SweepResult, directory: str | os.PathLike[str], *, pictures: Mapping[str, bytes] | None = None
+) -> None:
+    """Save every result of a sweep in a directory of its own, and the table beside them.
+
+    Parameters
+    ----------
+    sweep : SweepResult
+    directory : path
+        Gets `sweep.csv`, the pictures, and a directory a run, named by its labels.
+    pictures : mapping of str to bytes
+        Image files by name.
+
+    Raises
+    ------
+    FabricError
+        If one of these exists and is no result, or cannot be written.
+    """
+    target = Path(directory)
+    folders = [target / _file_name(one) for one in sweep.runs]
+    check_sweep_target(target, sweep.runs)
+    for folder, result in zip(folders, sweep.results, strict=True):
+        result.save(folder)
+    text = io.StringIO()
+    table = sweep.table
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.columns)
+    writer.writerows(row.values() for row in table)
+    files = {"sweep.csv": text.getvalue().encode(), **(pictures or {})}
+    write_together({target / name: content for name, content in files.items()})
+
+
+def check_sweep_target(target: Path, runs: Sequence[SweepRun]) -> None:
+    """Refuse a target that a sweep must not write to, before anything is run.
+
+    Raises
+    ------
+    FabricError
+        If it is no directory, or one of its runs' directories is something else than a result.
+    """
+    if os.path.lexists(target) and not target.is_dir():
+        raise FabricError(f"{target}: exists and is not a directory")
+    for one in runs:
+        check_target(target / _file_name(one))
+
+
+def _file_name(one: SweepRun) -> str:
+    return re.sub(r"[^\w.+-]+", "-", "-".join(one.labels.values())).strip("-.") or "run"
+
+
+def _axis_names(paths: list[str]) -> list[str]:
+    """The last word of each path, that before "kind"; the whole path where this is not clear."""
+    names = []
+    for path in paths:
+        words = re.findall(r"[A-Za-z_]\w*", path) if is_path(path) else [path]
+        names.append(words[-2] if words[-1] == KIND and len(words) > 1 else words[-1])
+    often = Counter(names)
+    taken = set(names) & RESULT_COLUMNS
+    return [
+        path if often[name] > 1 or name in taken else name for name, path in zip(names, paths, strict=True)
+    ]
+
+
+def _choices(axis: str, values: Any) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The labels along an axis, with the values by path that each stands for."""
+    if is_path(axis):
+        yield from ((label, {axis: value}) for label, value in _labelled(values))
+    else:
+        yield from values.items()
+
+
+def _labelled(values: Any) -> Iterator[tuple[str, Any]]:
+    """Values with their labels, which differ."""
+    if isinstance(values, Mapping):
+        yield from values.items()
+        return
+    seen: Counter[str] = Counter()
+    for value in values:
+        label = _label(value)
+        seen[label] += 1
+        yield (label if seen[label] == 1 else f"{label} #{seen[label]}"), value
+
+
+def _label(value: Any) -> str:
+    if isinstance(value, Mapping):
+        return str(value.get("name") or value.get(KIND) or ", ".join(f"{k}={v}" for k, v in value.items()))
+    if isinstance(value, list | tuple):
+        return "+".join(_label(each) for each in value) or "none"
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _numbers(result: Result) -> dict[str, Any]:
+    summary = result.summary
+    times = summary["fct_ps"]
+    return {
+        "fct_median_ps": int(times.get("p50", -1)),
+        "fct_p99_ps": int(times.get("p99", -1)),
+        "fct_max_ps": int(times.get("max", -1)),
+        "slowdown_max": float(summary["slowdown"].get("max", float("nan"))),
+        "queue_peak_bytes": int(result.ports["queue_peak_bytes"].max()),
+        "marks": int(summary["marks"]),
+        "paused_ps": int(summary["pauses"]["paused_ps"]),
+        "drops": sum(summary["drops"].values()),
+        "retransmitted": int(summary["retransmitted"]),
+        "status": result.status,
+    }
+
+
+RESULT_COLUMNS = frozenset(
+    (
+        *("fct_median_ps", "fct_p99_ps", "fct_max_ps", "slowdown_max", "queue_peak_bytes"),
+        *("marks", "paused_ps", "drops", "retransmitted", "status"),
+    )
+)
+"""Columns of `SweepResult.table` that are no axes."""
