@@ -305,7 +305,7 @@ EXPECTED = (
 
 EXPECTED_OF_PROGRAMS = (
     *("FINISHED", "UNTIL", "sent again", "PAUSE", "joins", "copies", "eager", "computing"),
-    *("own sizes", "messages of many frames", "without bytes", "several messages"),
+    *("own sizes", "many frames", "without bytes", "several messages"),
 )
 
 
@@ -327,7 +327,7 @@ def what_happened_to_program(outcome: Outcome) -> Iterator[str]:
         "computing": program.operation_compute_ps,
         "own sizes": program.operation_pieces >= 0,
         "without bytes": (program.operation_bytes == 0) & (program.operation_pieces < 0),
-        "messages of many frames": sent > 20,
+        "many frames": sent > 10,
         "several messages": np.unique(program.operation_lanes, return_counts=True)[1] > 1,
     }
     yield from (name for name, value in happened.items() if np.any(value))
