@@ -9,20 +9,33 @@ import numpy as _np
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.string cimport memcmp, memcpy, memset
 
-from fabric.engine.build cimport allocate, allocate_paths, allocate_turns, free_world, place_nodes, prepare_choice
+from fabric.engine.build cimport (
+    allocate,
+    allocate_paths,
+    allocate_program,
+    allocate_turns,
+    free_world,
+    place_nodes,
+    prepare_choice,
+)
 from fabric.engine.elsewhere cimport ON_COMPLETE_ELSEWHERE
+from fabric.engine.message cimport Connection, message_slot
 from fabric.engine.node cimport HOST, Node
 from fabric.engine.packet cimport TTL_SHIFT
 from fabric.engine.port cimport ODD_RECORDED, ODD_TICKS, ODD_TIMING, RECORD_CHOSEN_FLOWS, Port
 from fabric.engine.profile cimport ECN_AT_ENQUEUE, SHARED_LEVEL, ClassProfile, Scheduler, TransportProfile
+from fabric.engine.program cimport Program, TaskState, operation_of
 from fabric.engine.recorder cimport FLOW_RECORD_PACKETS, append_pending_rows
 from fabric.engine.rng cimport mix64
 from fabric.engine.scheduler cimport shared_level, top_level
-from fabric.engine.sender cimport schedule_start
+from fabric.engine.start cimport schedule_start
 from fabric.engine.types cimport i64, trailing_zeros, u8, u16, u32, u64
+from fabric.engine.walker cimport schedule_entry
 from fabric.engine.window cimport run_windows
 from fabric.engine.world cimport (
+    ERROR_FRAMES,
     ERROR_INVARIANT,
+    ERROR_MEMORY,
     N_REASONS,
     N_STREAMS,
     NO_WINDOW,
@@ -42,6 +55,11 @@ cdef enum:
     PURPOSE_LINK_LOSS = 2
     PURPOSE_PATH_CHOICE = 32
 
+_CAUSES = {
+    ERROR_MEMORY: "memory has run out",
+    ERROR_INVARIANT: "an invariant is violated",
+    ERROR_FRAMES: "a connection has more than 2^32 - 1 frames",
+}
 _STOP_REASONS = ("FINISHED", "STALLED", "UNTIL", "BUDGET")
 
 
@@ -105,6 +123,7 @@ cdef class Engine:
     cdef object lowered
     cdef dict arrays        # every array whose memory the world points to
     cdef dict results
+    cdef dict program_results
     cdef i64 until_ps
 
     def __cinit__(self, lowered):
@@ -115,8 +134,10 @@ cdef class Engine:
         self.lowered = lowered
         self.arrays = {}
         self.results = {}
+        self.program_results = {}
         self._take_scalars()
         self._take_arrays()
+        self._take_program()
         if not allocate(
             self.w,
             bool(_np.any(lowered.node_arbiter)),
@@ -134,6 +155,7 @@ cdef class Engine:
         if not place_nodes(self.w):
             raise MemoryError(f"no memory for {lowered.n_nodes} nodes")
         self._fill_flows()
+        self._fill_program()
 
     def __dealloc__(self):
         if self.w != NULL:
@@ -325,7 +347,8 @@ cdef class Engine:
             w,
             lowered.n_edges,
             everywhere or bool(_np.any(lowered.node_choice)) or len(lowered.pin_key) > 0,
-            bool(_np.any(transports["selective"]) or _np.any(transports["ack_delay_ps"])),
+            bool(_np.any(transports["selective"]) or _np.any(transports["ack_delay_ps"]))
+            or lowered.program is not None,
         ):
             raise MemoryError(f"no memory for {w.n_nodes} nodes and {w.n_flows} flows")
         pools = _np.append(lowered.route_ports_base[w.n_hosts:], len(lowered.route_ports))
@@ -368,11 +391,83 @@ cdef class Engine:
     cdef _fill_flows(self):
         cdef World* w = self.w
         cdef u32 flow
-        for flow in range(w.n_flows):
+        for flow in range(w.first_connection):
             if w.flow_waits[flow] == 0:
                 schedule_start(w, flow, w.flow_start_ps[flow])
         if w.error:
             raise MemoryError(f"no memory for the start of {w.n_flows} flows")
+
+    cdef const void* _keep_program(self, str name, dtype) except? NULL:
+        """As `_keep`, an array of the program."""
+        array = _np.append(getattr(self.lowered.program, name), 0).astype(dtype)
+        self.arrays[name] = array
+        return pointer(array)
+
+    cdef _take_program(self):
+        """The tables of a program; one more row than there are, so that none is empty."""
+        cdef World* w = self.w
+        cdef Program* p = &w.program
+        program = self.lowered.program
+        w.first_connection = w.n_flows
+        if program is None:
+            return
+        w.first_connection = w.n_flows - program.n_connections
+        p.n_operations = len(program.operation_template)
+        p.n_tasks = len(program.task_host)
+        p.n_connections = program.n_connections
+        p.n_local = program.n_local
+        p.local_rate_bps = program.local_rate_bps
+        p.local_latency_ps = program.local_latency_ps
+        p.template_rank_base = <const u32*>self._keep_program("template_rank_base", _np.uint32)
+        p.template_pieces = <const u32*>self._keep_program("template_pieces", _np.uint32)
+        p.rank_lane_base = <const u32*>self._keep_program("rank_lane_base", _np.uint32)
+        p.rank_receives = <const u32*>self._keep_program("rank_receives", _np.uint32)
+        p.lane_transfer_base = <const u32*>self._keep_program("lane_transfer_base", _np.uint32)
+        p.lane_destination = <const u32*>self._keep_program("lane_destination", _np.uint32)
+        p.transfer_lane = <const u32*>self._keep_program("transfer_lane", _np.uint32)
+        p.transfer_piece = <const u32*>self._keep_program("transfer_piece", _np.uint32)
+        p.transfer_count = <const u32*>self._keep_program("transfer_count", _np.uint32)
+        p.transfer_waits = <const u32*>self._keep_program("transfer_waits", _np.uint32)
+        p.transfer_next_base = <const u32*>self._keep_program("transfer_next_base", _np.uint32)
+        p.transfer_next = <const u32*>self._keep_program("transfer_next", _np.uint32)
+        p.operation_template = <const u32*>self._keep_program("operation_template", _np.uint32)
+        p.operation_bytes = <const i64*>self._keep_program("operation_bytes", _np.int64)
+        p.operation_pieces = <const i64*>self._keep_program("operation_pieces", _np.int64)
+        p.operation_start_ps = <const i64*>self._keep_program("operation_start_ps", _np.int64)
+        p.operation_compute_ps = <const i64*>self._keep_program("operation_compute_ps", _np.int64)
+        p.operation_eager = <const u8*>self._keep_program("operation_eager", _np.uint8)
+        p.operation_lanes = <const i64*>self._keep_program("operation_lanes", _np.int64)
+        p.operation_task_base = <const u32*>self._keep_program("operation_task_base", _np.uint32)
+        p.piece_offset_bytes = <const i64*>self._keep_program("piece_offset_bytes", _np.int64)
+        p.lane_connection = <const u32*>self._keep_program("lane_connection", _np.uint32)
+        p.task_host = <const u32*>self._keep_program("task_host", _np.uint32)
+        p.task_waits = <u32*>self._keep_program("task_waits", _np.uint32)
+        p.task_next_base = <const u32*>self._keep_program("task_next_base", _np.uint32)
+        p.task_next = <const u32*>self._keep_program("task_next", _np.uint32)
+        lanes = _np.diff(program.rank_lane_base.astype(_np.int64))
+        self.arrays["lane_source"] = _np.append(_np.repeat(_np.arange(len(lanes)), lanes), 0).astype(_np.uint32)
+        p.lane_source = <const u32*>pointer(self.arrays["lane_source"])
+        self.program_results = {
+            "task_entered_ps": _np.full(p.n_tasks + 1, -1, dtype=_np.int64),
+            "task_left_ps": _np.full(p.n_tasks + 1, -1, dtype=_np.int64),
+            "operation_sent_bytes": _np.zeros(p.n_operations + 1, dtype=_np.int64),
+        }
+        p.entered_ps = <i64*>pointer(self.program_results["task_entered_ps"])
+        p.left_ps = <i64*>pointer(self.program_results["task_left_ps"])
+        p.sent_bytes = <i64*>pointer(self.program_results["operation_sent_bytes"])
+
+    cdef _fill_program(self):
+        cdef World* w = self.w
+        cdef u32 task
+        if self.lowered.program is None:
+            return
+        if not allocate_program(w):
+            raise MemoryError(f"no memory for {w.program.n_tasks} tasks of a program")
+        for task in range(w.program.n_tasks):
+            if w.program.task_waits[task] == 0:
+                schedule_entry(w, task, 0)
+        if w.error:
+            raise MemoryError(f"no memory for the start of {w.program.n_tasks} tasks of a program")
 
     def run(self, until_ps=None, max_hops=None):
         """Runs on; returns why it stopped: FINISHED, STALLED, UNTIL or BUDGET.
@@ -396,7 +491,7 @@ cdef class Engine:
         with nogil:
             reason = run_windows(self.w, until, budget)
         if reason == STOP_ERROR:
-            cause = "an invariant is violated" if self.w.error == ERROR_INVARIANT else "memory has run out"
+            cause = _CAUSES[self.w.error]
             raise _SimulationError(f"the run stopped at {self.w.now_ps} ps after {self.w.hops} hops: {cause}")
         return _STOP_REASONS[<int>reason]
 
@@ -423,6 +518,7 @@ cdef class Engine:
     def columns(self):
         """What happened, as arrays: the columns that `docs/design.md` section 9 lists."""
         result = {name: array[: self.w.n_flows].copy() for name, array in self.results.items()}
+        result.update({name: array[: len(array) - 1].copy() for name, array in self.program_results.items()})
         result.update(self._flow_columns())
         result.update(self._port_columns())
         result["shared_used"] = self._shared_used()
@@ -506,6 +602,41 @@ cdef class Engine:
             "end_ps": w.end_ps,
             "fingerprint": w.fingerprint,
         }
+
+    def waiting(self):
+        """What the ranks of a program that are at work lack: see `fabric.reference.Simulator.waiting`.
+
+        Returns
+        -------
+        numpy.ndarray of `fabric.lowered.POSTED`
+            For each lane of each such task, how many of its transfers have been posted.
+        numpy.ndarray of `fabric.lowered.ON_ITS_WAY`
+            The messages that have been posted and have not arrived, by connection.
+        """
+        cdef World* w = self.w
+        cdef Program* p = &w.program
+        cdef u32 task, lane, k
+        cdef TaskState* state
+        cdef u32* lanes_posted
+        cdef const Connection* c
+        cdef u32 operation, rank, first, end
+        posted = []
+        for task in range(p.n_tasks):
+            state = p.states[task]
+            if state == NULL:
+                continue
+            operation = operation_of(p, task)
+            rank = p.template_rank_base[p.operation_template[operation]] + task - p.operation_task_base[operation]
+            first, end = p.rank_lane_base[rank], p.rank_lane_base[rank + 1]
+            lanes_posted = <u32*>(state + 1) + (p.lane_transfer_base[end] - p.lane_transfer_base[first])
+            for lane in range(first, end):
+                posted.append((task, lane, lanes_posted[lane - first]))
+        sent = []
+        for connection in range(p.n_connections + p.n_local):
+            c = &w.connections[connection]
+            for k in range(c.arrived if connection < p.n_connections else c.head, c.tail):
+                sent.append((connection, message_slot(c, k).operation, message_slot(c, k).transfer))
+        return _np.array(posted, dtype=_layout.POSTED), _np.array(sent, dtype=_layout.ON_ITS_WAY)
 
     def rows(self, stream):
         """The recorded rows of one stream so far, in `fabric.lowered.ROW_ORDER` (see `fabric.lowered.ROW`).

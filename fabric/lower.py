@@ -9,6 +9,7 @@ Lowering is deterministic: the same scenario gives the same arrays.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +24,7 @@ from fabric.lowering.dependencies import dependency_columns
 from fabric.lowering.flows import flow_columns
 from fabric.lowering.paths import path_columns
 from fabric.lowering.ports import node_columns, port_columns
+from fabric.lowering.programs import lower_jobs
 from fabric.lowering.recording import record_columns
 from fabric.lowering.ticks import ns3_ticks_ps
 from fabric.lowering.transports import pattern_transports
@@ -33,8 +35,9 @@ from fabric.topology.build import build_network
 from fabric.topology.network import Network
 from fabric.units import Duration
 from fabric.workload.flow_table import FlowTable
+from fabric.workload.job import Job
 
-__all__ = ["lookahead_ps", "lower"]
+__all__ = ["lookahead_ps", "lower", "lower_with_flows"]
 
 PS_PER_NS = 1000
 
@@ -44,6 +47,7 @@ def lower(
     *,
     network: Network | None = None,
     flows: FlowTable | None = None,
+    jobs: Sequence[Job] | None = None,
     base_dir: str | Path | None = None,
 ) -> Lowered:
     """Build the arrays of a scenario.
@@ -55,6 +59,9 @@ def lower(
         Used instead of the one that `scenario.topology` describes.
     flows : FlowTable, optional
         Used instead of those that `scenario.traffic` describes.
+    jobs : sequence of Job, optional
+        Programs that run beside the flows, their connections numbered after these; by default those that
+        `scenario.traffic` describes, and none if flows are given.
     base_dir : path, optional
         Where files that the topology names by a relative path are looked for.
 
@@ -78,9 +85,31 @@ def lower(
     if network is None:
         network = build_network(scenario.topology, base_dir=base_dir)
     if flows is None:
-        from fabric.workload import build_flows
+        from fabric.workload import build_flows, build_jobs
 
         flows = build_flows(scenario, network)
+        jobs = build_jobs(scenario, network) if jobs is None else jobs
+    return lower_with_flows(scenario, network=network, flows=flows, jobs=jobs or ())[0]
+
+
+def lower_with_flows(
+    scenario: Scenario, *, network: Network, flows: FlowTable, jobs: Sequence[Job]
+) -> tuple[Lowered, FlowTable]:
+    """As `lower`, from parts that are there; also returns the flows with the connections of the jobs."""
+    n_flows = len(flows)
+    if jobs and scenario.nic.queue_pairs != "earliest":
+        raise SpecError(
+            "nic.queue_pairs", scenario.nic.queue_pairs, '"earliest", where there are collectives'
+        )
+    if jobs and scenario.run.ties != "fair":
+        raise SpecError("run.ties", scenario.run.ties, '"fair", where there are collectives')
+    lowered_jobs = lower_jobs(
+        jobs,
+        n_hosts=network.n_hosts,
+        local_rate_bps=int(scenario.nic.copy_rate or 0),
+        local_latency_ps=int(scenario.nic.copy_latency),
+    )
+    flows = FlowTable.concatenate([flows, lowered_jobs.flows])
     run, switch = scenario.run, scenario.switch
     routes = find_routes(network, weights=scenario.routing.weights, order=scenario.routing.next_hop_order)
     patterns = pattern_transports(
@@ -119,11 +148,14 @@ def lower(
         flow_hash=columns["flow_hash"],
         at_once=run.waits == "instant",
     )
-    return Lowered(
+    columns["flow_frames"][n_flows:] = 0
+    lowered = Lowered(
         **columns,
         **_run_fields(run, columns["port_delay_ps"]),
         pfc_frame_bytes=int(switch.pfc.frame),
+        program=lowered_jobs.program if jobs else None,
     )
+    return lowered, flows
 
 
 def lookahead_ps(lowered: Lowered) -> int:

@@ -12,7 +12,16 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-__all__ = ["OPEN_END_PS", "PROFILE", "ROW", "SCHEDULER", "TRANSPORT", "DropReason", "Lowered"]
+__all__ = [
+    "OPEN_END_PS",
+    "PROFILE",
+    "ROW",
+    "SCHEDULER",
+    "TRANSPORT",
+    "DropReason",
+    "Lowered",
+    "LoweredProgram",
+]
 
 OPEN_END_PS = 2**62
 """`until_ps` of a run without a bound."""
@@ -82,6 +91,7 @@ TRANSPORT = np.dtype(
         ("selective", "u1"),
         ("whole_rates", "u1"),
         ("telemetry_unit", "u4"),
+        ("least_frame_bytes", "u4"),
     ],
     align=True,
 )
@@ -101,6 +111,12 @@ ROW = np.dtype(
     align=True,
 )
 
+POSTED = np.dtype([("task", "u4"), ("lane", "u4"), ("posted", "u4")])
+"""How many transfers of a lane have been posted, for each lane of a task that has begun to work."""
+
+ON_ITS_WAY = np.dtype([("connection", "u4"), ("operation", "u4"), ("transfer", "u4")])
+"""A message that has been posted and has not arrived."""
+
 ROW_ORDER = ("port", "class", "flow", "time_ps")
 """The order in which rows of a stream are returned; rows that are equal in all of these stay in the order
 in which they came about, which at one port is that of events."""
@@ -119,6 +135,43 @@ class DropReason:
     POOL = 4
     TTL_EXPIRED = 5
     NAMES = ("link loss", "no route", "headroom full", "egress threshold", "pool full", "TTL expired")
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LoweredProgram:
+    """A program of collectives as arrays; see `docs/design.md` section 11 for every field."""
+
+    n_connections: int
+    n_local: int
+    local_rate_bps: int
+    local_latency_ps: int
+    template_rank_base: npt.NDArray[np.uint32]
+    template_pieces: npt.NDArray[np.uint32]
+    rank_lane_base: npt.NDArray[np.uint32]
+    rank_receives: npt.NDArray[np.uint32]
+    lane_transfer_base: npt.NDArray[np.uint32]
+    lane_destination: npt.NDArray[np.uint32]
+    transfer_lane: npt.NDArray[np.uint32]
+    transfer_piece: npt.NDArray[np.uint32]
+    transfer_count: npt.NDArray[np.uint32]
+    transfer_waits: npt.NDArray[np.uint32]
+    transfer_next_base: npt.NDArray[np.uint32]
+    transfer_next: npt.NDArray[np.uint32]
+    operation_template: npt.NDArray[np.uint32]
+    operation_bytes: npt.NDArray[np.int64]
+    operation_pieces: npt.NDArray[np.int64]
+    operation_start_ps: npt.NDArray[np.int64]
+    operation_compute_ps: npt.NDArray[np.int64]
+    operation_eager: npt.NDArray[np.uint8]
+    operation_lanes: npt.NDArray[np.int64]
+    operation_task_base: npt.NDArray[np.uint32]
+    piece_offset_bytes: npt.NDArray[np.int64]
+    lane_connection: npt.NDArray[np.uint32]
+    task_rank: npt.NDArray[np.uint32]
+    task_host: npt.NDArray[np.uint32]
+    task_waits: npt.NDArray[np.uint32]
+    task_next_base: npt.NDArray[np.uint32]
+    task_next: npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -193,3 +246,4 @@ class Lowered:
     pin_port: npt.NDArray[np.uint16]
     host_address: npt.NDArray[np.uint32]
     flow_ports: npt.NDArray[np.uint32]
+    program: LoweredProgram | None

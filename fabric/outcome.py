@@ -8,6 +8,7 @@ itself.
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -16,15 +17,23 @@ import numpy.typing as npt
 
 from fabric.analysis.ideal import PathTimes, ideal_delivery_ps, serialisation_ps
 from fabric.errors import SimulationError
-from fabric.lowered import ROW, DropReason, Lowered
+from fabric.lowered import ON_ITS_WAY, POSTED, ROW, DropReason, Lowered
 from fabric.result import Category, Labels, Provenance, Result, Table
-from fabric.result.collect import flow_table, node_table, port_class_table, port_table
+from fabric.result.collect import (
+    connection_table,
+    flow_table,
+    node_table,
+    port_class_table,
+    port_table,
+)
+from fabric.result.programs import OperationLabels, operation_table, waiting_table
 from fabric.result.series import STREAM_OF, series_table
 from fabric.routing import NO_PORT, hashed_words, trace_path
 from fabric.spec import Scenario
 from fabric.topology import Network
 from fabric.topology.describe import tier_name
-from fabric.workload import FlowTable
+from fabric.workload import FlowTable, Job, Program
+from fabric.workload.collectives import busbw_factor
 from fabric.workload.flow_table import numbered_names
 
 __all__ = ["Built", "Engine", "build_result", "ideal_times", "labels_of", "recorded_tables"]
@@ -41,6 +50,7 @@ class Engine(Protocol):
     def now_ps(self) -> int: ...
     def columns(self) -> dict[str, Any]: ...
     def rows(self, stream: str) -> npt.NDArray[np.void]: ...
+    def waiting(self) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]: ...
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -52,12 +62,15 @@ class Built:
     scenario : Scenario
     network : Network
     flows : FlowTable
+        The connections of jobs last.
+    jobs : tuple of Job
     lowered : Lowered
     """
 
     scenario: Scenario
     network: Network
     flows: FlowTable
+    jobs: tuple[Job, ...] = ()
     lowered: Lowered
 
 
@@ -80,7 +93,9 @@ def build_result(
         Where the result comes from.
     """
     lowered, columns = built.lowered, engine.columns()
-    labels = labels_of(built)
+    labels, operations = labels_of(built), operation_labels(built.jobs)
+    nothing = np.zeros(0, dtype=POSTED), np.zeros(0, dtype=ON_ITS_WAY)
+    waiting = engine.waiting() if status == "STALLED" and built.jobs else nothing
     counters = {name: int(value) for name, value in columns["counters"].items()}
     ended = status in ("FINISHED", "STALLED")
     duration_ps = counters["end_ps"] if ended else int(engine.now_ps)
@@ -90,6 +105,9 @@ def build_result(
         "ports": port_table(columns, lowered=lowered, labels=labels, duration_ps=duration_ps),
         "classes": port_class_table(columns, lowered=lowered, labels=labels, duration_ps=duration_ps),
         "nodes": node_table(columns, lowered=lowered, labels=labels),
+        "connections": connection_table(columns, lowered=lowered, labels=labels),
+        "operations": operation_table(columns, lowered=lowered, labels=operations),
+        "waiting": waiting_table(*waiting, columns, lowered=lowered, labels=operations),
     }
     lost = set()
     for name, stream in STREAM_OF.items():
@@ -133,6 +151,45 @@ def labels_of(built: Built) -> Labels:
     )
 
 
+def operation_labels(jobs: Sequence[Job]) -> OperationLabels:
+    """Return the names and sizes of the operations of jobs; the third collective of a job is "job#2"."""
+    programs = [job.program for job in jobs]
+    templates = [program.templates[index] for program in programs for index in program.template.tolist()]
+    factors = [
+        busbw_factor(template.collective, n_ranks=template.n_ranks)
+        if template.collective != "custom"
+        else 1.0
+        for template in templates
+    ]
+    none = np.zeros(0, dtype=np.int64)
+    return OperationLabels(
+        names=[f"{one.name}#{number}" for one in jobs for number in _numbers(one.program)],
+        jobs=Category(
+            np.repeat(np.arange(len(jobs)), [len(program) for program in programs]).astype(np.int64),
+            np.array([one.name for one in jobs], dtype=np.str_),
+        ),
+        collectives=_category([template.collective for template in templates]),
+        algorithms=_category([template.name for template in templates]),
+        is_compute=np.array([number < 0 for one in jobs for number in _numbers(one.program)], dtype=np.bool_),
+        size_bytes=np.concatenate([none, *(program.size_bytes for program in programs)]),
+        busbw_factor=np.array(factors, dtype=np.float64),
+        ranks=np.concatenate([none, *(program.task_rank for program in programs)]),
+    )
+
+
+def _numbers(program: Program) -> list[int]:
+    """Number of each operation among those that are more than one rank's time to compute; of these, -1."""
+    alone = np.diff(program.task_base) == 1
+    computes = alone & (program.compute_ps > 0)
+    numbers: list[int] = np.where(computes, -1, np.cumsum(~computes) - 1).tolist()
+    return numbers
+
+
+def _category(names: Sequence[str]) -> Category:
+    labels, codes = np.unique(np.array(names, dtype=np.str_), return_inverse=True)
+    return Category(codes.astype(np.int32), labels)
+
+
 def recorded_tables(lowered: Lowered) -> frozenset[str]:
     """Return the names of the time series that a run of `lowered` records."""
     per_port = int(np.bitwise_or.reduce(lowered.port_record, initial=0))
@@ -161,7 +218,7 @@ def ideal_times(lowered: Lowered) -> npt.NDArray[np.int64]:
     -------
     numpy.ndarray of int64, [flows]
         Picoseconds along the flow's own path at the line rate of its links, without congestion control
-        or windows; -1 for a flow that no path leads to.
+        or windows; -1 for a flow that no path leads to, and for connections.
     """
     if not lowered.n_flows:
         return np.zeros(0, dtype=np.int64)
@@ -179,14 +236,15 @@ def ideal_times(lowered: Lowered) -> npt.NDArray[np.int64]:
     )
     full_bytes = lowered.transports["frame_bytes"][lowered.flow_transport].astype(np.int64)
     last_bytes = lowered.flow_last_frame_bytes.astype(np.int64)
-    frames = lowered.flow_frames.astype(np.int64)
+    is_flow = lowered.flow_frames > 0
+    frames = np.maximum(lowered.flow_frames.astype(np.int64), 1)
     delivery = ideal_delivery_ps(
         frames, path=_path_times(lowered, path=path, full_bytes=full_bytes, last_bytes=last_bytes)
     )
     hops = (path != NO_PORT).sum(axis=1)
     last_port = path[np.arange(len(path)), hops - 1]
     arrives = lowered.port_node[lowered.port_peer[last_port]] == lowered.flow_destination
-    return np.where(arrives, delivery, NOT_DELIVERED_EVER)
+    return np.where(arrives & is_flow, delivery, NOT_DELIVERED_EVER)
 
 
 def _path_times(

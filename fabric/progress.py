@@ -76,24 +76,39 @@ class Progress:
         self._next_look_s = now_s + INTERVAL_S
         columns = self._engine.columns()
         hops = int(columns["counters"]["hops"]) - self._hops_before
-        delivered = int((columns["flow_delivered_ps"] >= 0).sum())
         self._bar.set_postfix_str(
-            f"{time_text(self._engine.now_ps)} simulated, "
-            f"{delivered:,} of {self._lowered.n_flows:,} flows delivered, "
+            f"{time_text(self._engine.now_ps)} simulated, {self._done_text(columns)}, "
             f"{count_text(hops / max(now_s - self._began_s, 1e-9))} hops/s",
             refresh=False,
         )
         self._bar.n = min(self._share(columns), 1.0)
         self._bar.refresh()
 
+    def _done_text(self, columns: dict[str, Any]) -> str:
+        """Return how many flows have been delivered, and how many tasks of programs are done."""
+        is_flow = self._lowered.flow_frames > 0
+        parts = []
+        if is_flow.any() or self._lowered.program is None:
+            delivered = int((columns["flow_delivered_ps"][is_flow] >= 0).sum())
+            parts.append(f"{delivered:,} of {int(is_flow.sum()):,} flows delivered")
+        if self._lowered.program is not None:
+            left = columns["task_left_ps"]
+            parts.append(f"{int((left >= 0).sum()):,} of {len(left):,} ranks' operations done")
+        return ", ".join(parts)
+
     def _hops(self) -> int:
         return int(self._engine.columns()["counters"]["hops"])
 
     def _share(self, columns: dict[str, Any]) -> float:
         """Return how much of the run is done, in [0, 1]."""
+        is_flow = self._lowered.flow_frames > 0
         frames = int(self._lowered.flow_frames.sum())
-        first_time = int(columns["flow_sent"].sum()) - int(columns["flow_retransmitted"].sum())
-        shares = [first_time / frames if frames else 0.0]
+        sent, again = columns["flow_sent"][is_flow], columns["flow_retransmitted"][is_flow]
+        parts = [(int(sent.sum()) - int(again.sum())) / frames] if frames else []
+        if self._lowered.program is not None:
+            left = columns["task_left_ps"]
+            parts.append(int((left >= 0).sum()) / max(len(left), 1))
+        shares = [min(parts, default=0.0)]
         if self._until_ps < OPEN_END_PS:
             shares.append(self._engine.now_ps / max(self._until_ps, 1))
         return max(shares)

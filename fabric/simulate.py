@@ -20,7 +20,7 @@ import msgspec
 from fabric.errors import SimulationError, SpecError
 from fabric.given import as_flows, as_network, described, files_of
 from fabric.interrupt import InterruptRequest
-from fabric.lower import lower
+from fabric.lower import lower_with_flows
 from fabric.outcome import Built, Engine, build_result
 from fabric.progress import Progress
 from fabric.result import Provenance, Result
@@ -29,7 +29,7 @@ from fabric.scenario import dump_scenario, load_scenario
 from fabric.spec import DISTRIBUTIONS, Scenario, Spec
 from fabric.topology import Network, build_network
 from fabric.units import Duration, QuantityError
-from fabric.workload import FlowTable, build_flows, split_over_queue_pairs
+from fabric.workload import FlowTable, build_flows, build_jobs, split_over_queue_pairs
 
 __all__ = ["ENGINES", "EngineName", "Simulation", "run"]
 
@@ -345,8 +345,9 @@ def _build(scenario: Scenario, *, network: Any, flows: FlowTable | None) -> tupl
         table = build_flows(scenario, used)
     else:
         table = split_over_queue_pairs(given, scenario.transport)
-    lowered = lower(scenario, network=used, flows=table)
-    return Built(scenario=scenario, network=used, flows=table, lowered=lowered), given
+    jobs = build_jobs(scenario, used) if given is None else []
+    lowered, connected = lower_with_flows(scenario, network=used, flows=table, jobs=jobs)
+    return Built(scenario=scenario, network=used, flows=connected, jobs=tuple(jobs), lowered=lowered), given
 
 
 def _network_of(scenario: Scenario, *, given: Any) -> Network:

@@ -80,6 +80,8 @@ CASES: dict[str, Case] = {
     "victim": Case("victim.toml"),
     "victim with round robin": Case("victim.toml", ("switch.arbiter=round_robin",)),
     "victim with DCQCN": Case("victim.toml", (DCQCN,)),
+    "allreduce_ring_64": Case("allreduce_ring_64.toml"),
+    "allreduce_ring_64 in a drawn order": Case("allreduce_ring_64.toml", ("traffic[0].order=shuffled",)),
 }
 """Every case by its name."""
 
@@ -87,6 +89,7 @@ CASES: dict[str, Case] = {
 def measure(result: fabric.Result) -> dict[str, Any]:
     """Return what is kept of a run, as plain data."""
     summary = result.summary
+    collectives = {row["job"]: int(row["max_ps"]) for row in summary["collectives"]}
     return {
         "status": result.status,
         "fingerprint": result.fingerprint,
@@ -95,6 +98,7 @@ def measure(result: fabric.Result) -> dict[str, Any]:
             name: {key: int(part["fct_ps"][key]) for key in ("p50", "p99", "max")}
             for name, part in summary["patterns"].items()
         },
+        **({"collective_ps": collectives} if collectives else {}),
         "queue_peak_bytes": int(result.ports["queue_peak_bytes"].max()),
         "marks": summary["marks"],
         "paused_ps": summary["pauses"]["paused_ps"],

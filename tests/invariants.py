@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fabric.lowered import STREAMS, DropReason, Lowered
+from fabric.lowered import STREAMS, DropReason, Lowered, LoweredProgram
 
 __all__ = ["Outcome", "check_invariants", "check_lossless", "records_all_packets"]
 
@@ -48,6 +48,8 @@ class Outcome:
         Its columns, as they came.
     rows : dict
         By stream, its rows.
+    waiting : tuple of numpy.ndarray
+        What ranks of a program lack.
     """
 
     lowered: Lowered
@@ -55,12 +57,13 @@ class Outcome:
     until_ps: int
     columns: dict[str, Any]
     rows: dict[str, Rows]
+    waiting: tuple[Rows, Rows]
 
     @classmethod
     def of(cls, engine: Any, *, lowered: Lowered, reason: str, until_ps: int) -> Outcome:
         """Ask an engine that has stopped."""
         rows = {stream: engine.rows(stream) for stream in STREAMS}
-        return cls(lowered, reason, until_ps, engine.columns(), rows)
+        return cls(lowered, reason, until_ps, engine.columns(), rows, engine.waiting())
 
     @property
     def counters(self) -> dict[str, int]:
@@ -93,6 +96,7 @@ def check_invariants(outcome: Outcome) -> None:
         _check_spacing,
         _check_throughput,
         _check_order,
+        _check_program,
     ):
         check(outcome)
 
@@ -137,15 +141,70 @@ def _check_flows(outcome: Outcome) -> None:
     completed = columns["flow_completed_ps"]
     sent, again = columns["flow_sent"].astype(np.int64), columns["flow_retransmitted"].astype(np.int64)
     is_delivered, is_complete = delivered >= 0, completed >= 0
-    assert np.all(sent - again <= frames), "more frames sent for the first time than the flow has"
-    assert np.all((sent - again == frames)[is_delivered]), "delivered, but not all frames were sent"
+    is_flow = frames > 0
+    assert np.all((sent - again <= frames)[is_flow]), "more frames sent for the first time than the flow has"
+    assert np.all((sent - again == frames)[is_delivered & is_flow]), "delivered, but not all frames were sent"
     assert np.all((sent == 0)[started < 0]), "sent before the start"
     assert np.all((started < delivered)[is_delivered]), "delivered before the start"
-    assert np.all((is_delivered & (delivered < completed))[is_complete]), "complete before delivery"
+    assert np.all(is_delivered[is_complete]), "complete, but not delivered"
+    assert np.all((delivered < completed)[is_complete & is_flow]), "complete before delivery"
     cause = columns["flow_timeouts"].astype(np.int64) + columns["flow_nacks"].astype(np.int64)
     assert np.all((cause > 0)[again > 0]), "frames sent again without NACK or time-out"
     if outcome.reason in ("FINISHED", "STALLED"):
-        assert (outcome.reason == "FINISHED") == bool(is_complete.all()), f"{outcome.reason}: {completed}"
+        done = bool(is_complete[is_flow].all()) and _is_program_done(outcome)
+        assert (outcome.reason == "FINISHED") == done, f"{outcome.reason}: {completed}"
+    if outcome.reason == "FINISHED":
+        assert np.all((delivered < completed)[is_delivered]), "finished, but not acknowledged"
+
+
+def _is_program_done(outcome: Outcome) -> bool:
+    """Every rank is done, and all that was delivered acknowledged."""
+    if outcome.lowered.program is None:
+        return True
+    columns = outcome.columns
+    acknowledged = columns["flow_delivered_ps"] < columns["flow_completed_ps"]
+    is_used = (outcome.lowered.flow_frames == 0) & (columns["flow_started_ps"] >= 0)
+    return bool(np.all(columns["task_left_ps"] >= 0) and np.all(acknowledged[is_used]))
+
+
+def _check_program(outcome: Outcome) -> None:
+    """Ranks enter when those before are left; in the end all bytes of each operation have been sent."""
+    program = outcome.lowered.program
+    if program is None:
+        return
+    entered, left = outcome.columns["task_entered_ps"], outcome.columns["task_left_ps"]
+    each = np.diff(program.operation_task_base.astype(np.int64))
+    compute_ps = np.repeat(program.operation_compute_ps, each)
+    start_ps = np.repeat(program.operation_start_ps, each)
+    assert np.all((entered >= start_ps)[entered >= 0]), "entered before the start of the operation"
+    assert np.all((left >= entered + compute_ps)[left >= 0]), "left before it can be done"
+    assert np.all(entered[left >= 0] >= 0), "left, but not entered"
+    before = np.repeat(np.arange(len(left)), np.diff(program.task_next_base.astype(np.int64)))
+    ready = entered[program.task_next] >= 0
+    assert np.all((left[before] >= 0)[ready]), "entered before another was left"
+    assert np.all((left[before] <= entered[program.task_next])[ready]), "entered before another was left"
+    if outcome.reason == "FINISHED":
+        expected = [_operation_bytes(program, number) for number in range(len(program.operation_bytes))]
+        np.testing.assert_array_equal(
+            outcome.columns["operation_sent_bytes"], expected, "bytes of operations"
+        )
+
+
+def _operation_bytes(program: LoweredProgram, operation: int) -> int:
+    """What all transfers of an operation carry."""
+    template = program.operation_template[operation]
+    lanes = program.rank_lane_base[program.template_rank_base[template : template + 2]]
+    first, end = program.lane_transfer_base[lanes].tolist()
+    table, pieces = program.operation_pieces[operation], int(program.template_pieces[template])
+    each, larger = divmod(int(program.operation_bytes[operation]), pieces)
+    size_bytes = np.full(pieces, each) + (np.arange(pieces) < larger)
+    if table >= 0:
+        size_bytes = np.diff(program.piece_offset_bytes[table : table + pieces + 1])
+    rank = np.repeat(np.arange(len(program.rank_receives)), np.diff(program.rank_lane_base.astype(np.int64)))
+    lane = program.transfer_lane[first:end]
+    sends = rank[lane] != program.lane_destination[lane]
+    rows = np.stack([program.transfer_piece[first:end], program.transfer_count[first:end]], axis=1)[sends]
+    return sum(int(size_bytes[piece : piece + count].sum()) for piece, count in rows.tolist())
 
 
 def _check_rest(outcome: Outcome) -> None:

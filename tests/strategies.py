@@ -9,6 +9,7 @@ shrinks. Every scenario drawn here is valid: an error while it is built or lower
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
@@ -32,11 +33,12 @@ from fabric.spec import (
     TrafficClass,
 )
 from fabric.topology import build_network
+from fabric.workload.job import Job
 
-__all__ = ["scenarios", "with_pool"]
+__all__ = ["POOL_FRAMES", "scenarios", "with_pool"]
 
 ROOMY_BUFFER_BYTES = 10**12 - 1
-MOST_POOL_FRAMES = 400
+POOL_FRAMES = (8, 3, 1, 20, 40, 400)
 LATENCIES = ("0ns", "500ns", "123456ps")
 RESPONSES = ("0ns", "150ns", "1ps", "2us")
 ALPHAS = (0.125, 0.5, 1.0, 4.0, 2.0**-6)
@@ -78,7 +80,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     )
     if timing == "ns3" and draw(st.integers(0, 2)) and _has_whole_delays(scenario):
         scenario = scenario.replace(run=scenario.run.replace(ties="transmission_start"))
-    return with_pool(scenario, pool_bytes=frame_bytes * pick(draw, (8, 3, 1, 20, 40, MOST_POOL_FRAMES)))
+    return with_pool(scenario, pool_bytes=frame_bytes * pick(draw, POOL_FRAMES))
 
 
 def _has_whole_delays(scenario: Scenario) -> bool:
@@ -88,13 +90,13 @@ def _has_whole_delays(scenario: Scenario) -> bool:
     return not any(((delays_ps + latency_ps) % 1000).any() for latency_ps in latencies_ps)
 
 
-def with_pool(scenario: Scenario, *, pool_bytes: int) -> Scenario:
+def with_pool(scenario: Scenario, *, pool_bytes: int, jobs: Sequence[Job] = ()) -> Scenario:
     """Give the switches the buffer with which the smallest shared pool has `pool_bytes`."""
 
     def with_buffer(buffer_bytes: int) -> Scenario:
         return scenario.replace(switch=scenario.switch.replace(buffer=buffer_bytes))
 
-    roomy = lower(with_buffer(ROOMY_BUFFER_BYTES))
+    roomy = lower(with_buffer(ROOMY_BUFFER_BYTES), jobs=jobs)
     smallest_pool = int(roomy.node_shared_bytes[roomy.n_hosts :].min())
     return with_buffer(ROOMY_BUFFER_BYTES - smallest_pool + pool_bytes)
 

@@ -88,6 +88,7 @@ TRANSPORT_DEFAULTS: dict[str, Any] = {
     "selective": 0,
     "whole_rates": 0,
     "telemetry_unit": 0,
+    "least_frame_bytes": 64,
 }
 
 Overrides = Mapping[str, Any]
@@ -225,6 +226,7 @@ def small_lowered(
         flow_ports=np.zeros(0, np.uint32),
         pin_key=np.zeros(0, np.uint64),
         pin_port=np.zeros(0, np.uint16),
+        program=None,
     )
     for port, overrides in (ports or {}).items():
         for name, value in overrides.items():

@@ -187,6 +187,17 @@ class TestAnswers:
         assert goodput.pop("h1") == pytest.approx(h1_gbps, abs=0.1)
         assert list(goodput.values()) == pytest.approx([other_gbps] * 3, abs=0.1)
 
+    def test_a_ring_takes_its_steps_and_the_latency_of_its_ways(self) -> None:
+        """Serialisation, with ACKs of the other direction; then the way, most often below the leaf."""
+        (ring,) = result_of("allreduce_ring_64").operations
+        port_us = (61 * 4178 + 226 + 62 * 84) * 8 / 400e3
+        leaf_us, spine_us = 2 * 0.5 + 0.5 + 0.08356, 4 * 0.5 + 3 * 0.5 + 0.1
+        assert ring["duration_ps"] / 1e6 == pytest.approx(
+            126 * port_us + 118 * leaf_us + 8 * spine_us, rel=5e-3
+        )
+        shuffled = result_of("allreduce_ring_64 in a drawn order").operations[0]
+        assert shuffled["duration_ps"] / ring["duration_ps"] == pytest.approx(1.486, abs=0.005)
+
 
 LEAF_SPINE = ("topology.leaves=3", "topology.spines=2", "topology.hosts_per_leaf=4", "switch.buffer=4MB")
 THRESHOLDS = ("switch.ecn.kmin=50KB", "switch.ecn.kmax=200KB")
@@ -209,6 +220,8 @@ SMALL = {
     "victim": (*THRESHOLDS, *(f"traffic[0].flows[{flow}].size=1MB" for flow in range(5))),
     "victim with round robin": tuple(f"traffic[0].flows[{flow}].size=1MB" for flow in range(5)),
     "victim with DCQCN": (*THRESHOLDS, *(f"traffic[0].flows[{flow}].size=1MB" for flow in range(5))),
+    "allreduce_ring_64": (*LEAF_SPINE, "traffic[0].size=500KB"),
+    "allreduce_ring_64 in a drawn order": (*LEAF_SPINE, "traffic[0].size=500KB"),
 }
 """Values that make a case small enough for the readable engine, and keep what it is about."""
 

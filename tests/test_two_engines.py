@@ -24,13 +24,16 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from invariants import Outcome, Rows, check_invariants, check_lossless
 from strategies import scenarios
+from strategies_programs import scenarios_with_programs
 from support_lowered import busy_lowered, small_lowered
+from support_programs import busy_program
 
 from fabric._core import Engine
 from fabric.lower import lookahead_ps, lower
 from fabric.lowered import STREAMS, DropReason, Lowered
 from fabric.reference import Simulator
 from fabric.spec import Flow, Flows, Pfc, Scenario, SingleSwitch, Switch
+from fabric.workload.job import Job
 
 MOST_HOPS = 5_000
 """Where a case is cut that sends again and again."""
@@ -161,6 +164,35 @@ class TestSameBits:
         assert outcome.reason == "UNTIL"
 
 
+class TestPrograms:
+    def test_any_program(self) -> None:
+        """Beside any traffic; and all that can happen to one does among the cases."""
+        seen: Counter[str] = Counter()
+
+        @settings(PROFILE, max_examples=FRESH_CASES or 120)
+        @given(both=scenarios_with_programs(), steps=chunks, window=st.floats(0, 1))
+        def same_bits(both: tuple[Scenario, Job], steps: list[Chunk], window: float) -> None:
+            scenario, job = both
+            lowered = lower(scenario, jobs=[job])
+            outcome = compare_engines(lowered, steps=steps, window=window)
+            if has_automatic_headroom(scenario):
+                check_lossless(outcome)
+            seen.update(what_happened_to_program(outcome))
+
+        same_bits()
+        rare = {name: seen[name] for name in EXPECTED_OF_PROGRAMS if seen[name] < 5}
+        assert not rare, f"cases that hardly occur, of {seen}"
+
+    def test_busy_fabrics(self) -> None:
+        """With losses, some of which are never made good, and selective repeat."""
+        seen: Counter[str] = Counter()
+        for seed in range(300):
+            outcome = compare_engines(busy_program(seed), steps=[("hops", 100)], window=0.3)
+            seen.update(what_happened_to_program(outcome))
+        rare = {name: seen[name] for name in ("STALLED", "FINISHED", "selective repeat") if seen[name] < 5}
+        assert not rare, f"cases that hardly occur, of {seen}"
+
+
 def compare_engines(lowered: Lowered, *, steps: list[Chunk], window: float) -> Outcome:
     """Run both engines, the native one also in chunks; returns what the readable one says."""
     simulator = Simulator(lowered)
@@ -207,6 +239,9 @@ def run_in_chunks(engine: Any, steps: list[Chunk], *, until_ps: int) -> str:
 def assert_same(outcome: Outcome, expected: Outcome, *, names: tuple[str, str]) -> None:
     """Fail with the row that differs first in time, and with what else differs."""
     differences = [*_row_differences(outcome, expected, names), *_column_differences(outcome, expected)]
+    for mine, theirs in zip(outcome.waiting, expected.waiting, strict=True):
+        if mine.tolist() != theirs.tolist():
+            differences.append(f"waiting: {mine.tolist()}, {theirs.tolist()}")
     if outcome.reason != expected.reason:
         differences.insert(0, f"stopped: {outcome.reason}, {expected.reason}")
     if differences:
@@ -266,6 +301,36 @@ EXPECTED = (
     *("spray_random", "spray_round_robin", "adaptive", "flowlet", "pins"),
     *("selective repeat", "delayed ACKs", "paths in turn", "random paths"),
 )
+
+
+EXPECTED_OF_PROGRAMS = (
+    *("FINISHED", "UNTIL", "sent again", "PAUSE", "joins", "copies", "eager", "computing"),
+    *("own sizes", "many frames", "without bytes", "several messages"),
+)
+
+
+def what_happened_to_program(outcome: Outcome) -> Iterator[str]:
+    """Names of what occurred at least once to a program and its connections."""
+    columns, program = outcome.columns, outcome.lowered.program
+    assert program is not None
+    connections = outcome.lowered.flow_frames == 0
+    sent, again = columns["flow_sent"][connections], columns["flow_retransmitted"][connections]
+    selective = outcome.lowered.transports["selective"][outcome.lowered.flow_transport][connections] == 1
+    yield outcome.reason
+    happened = {
+        "sent again": again,
+        "selective repeat": again[selective],
+        "PAUSE": columns["pauses_sent"] if sent.any() else sent,
+        "joins": program.lane_connection == 2**32 - 1,
+        "copies": program.n_local,
+        "eager": program.operation_eager,
+        "computing": program.operation_compute_ps,
+        "own sizes": program.operation_pieces >= 0,
+        "without bytes": (program.operation_bytes == 0) & (program.operation_pieces < 0),
+        "many frames": sent > 10,
+        "several messages": np.unique(program.operation_lanes, return_counts=True)[1] > 1,
+    }
+    yield from (name for name, value in happened.items() if np.any(value))
 
 
 def what_happened(outcome: Outcome) -> Iterator[str]:

@@ -7,8 +7,10 @@ from libc.stdlib cimport calloc, free
 
 from fabric.engine.choice cimport CHOICE_FLOWLET, CHOICE_ROUND_ROBIN, FLOWLET_SLOT_BITS, Flowlet, Paths
 from fabric.engine.heap cimport Heap
+from fabric.engine.message cimport Connection
 from fabric.engine.node cimport HOST, SWITCH, Node, Wake
 from fabric.engine.port cimport LINK_LOSES, ODD_TURNS, ClassQueue, Gate, Ingress, IngressQueues, PauseStat, Port
+from fabric.engine.program cimport TaskState
 from fabric.engine.queues cimport ingress_queues_free
 from fabric.engine.routing cimport NO_EXIT
 from fabric.engine.ring cimport Ring, ring_free
@@ -85,6 +87,25 @@ cdef inline bint allocate_paths(World* w, u32 n_edges, bint some_special_switch,
         if w.selective == NULL or w.reassembly == NULL:
             return False
     return True
+
+
+cdef inline bint allocate_program(World* w) noexcept nogil:
+    """Connections and the places of tasks' states; False without memory."""
+    w.connections = <Connection*>calloc(<u64>w.program.n_connections + w.program.n_local + 1, sizeof(Connection))
+    w.program.states = <TaskState**>calloc(<u64>w.program.n_tasks + 1, sizeof(TaskState*))
+    return w.connections != NULL and w.program.states != NULL
+
+
+cdef inline void free_program(World* w) noexcept nogil:
+    cdef u32 k
+    if w.connections != NULL:
+        for k in range(w.program.n_connections + w.program.n_local):
+            free(w.connections[k].ring)
+    if w.program.states != NULL:
+        for k in range(w.program.n_tasks):
+            free(w.program.states[k])
+    free(w.connections)
+    free(w.program.states)
 
 
 cdef inline bint allocate_turns(World* w) noexcept nogil:
@@ -215,6 +236,7 @@ cdef inline void free_world(World* w) noexcept nogil:
     cdef u64 pairs = <u64>w.n_ports * w.n_classes
     cdef u64 k
     free_paths(w)
+    free_program(w)
     if w.nodes != NULL:
         for k in range(w.n_nodes):
             free(w.nodes[k].backlog)

@@ -8,7 +8,7 @@ from fabric.engine.sequence_set cimport SequenceSet
 from fabric.engine.types cimport i64, u8, u16, u32
 
 cdef enum SenderFlag:
-    SENDER_STARTED = 1
+    SENDER_CONNECTION = 1   # has messages, is never complete
     SENDER_READY = 2        # in the ready heap of its port and class
     SENDER_COMPLETE = 4     # every frame acknowledged
     SENDER_RTO_ARMED = 8    # a retransmission timer is set
@@ -17,7 +17,7 @@ cdef enum SenderFlag:
     SENDER_SELECTIVE = 64   # selective repeat
     SENDER_SPREADS = 128    # more than one path hash
 
-cdef enum ReceiverKind:     # `alive` of a receiver
+cdef enum ReceiverKind:     # `alive` of a receiver; 0: it starts, or looks for the next message, when a frame comes
     RECEIVER_PLAIN = 1      # go-back-N, ACKs by number of frames
     RECEIVER_SPECIAL = 2    # selective repeat or delayed ACKs: has a `Reassembly`
 
@@ -76,7 +76,7 @@ cdef union CongestionState:
 cdef struct Sender:
     u32 next                # number of the next frame to send (selective repeat: a lost one, or `high`)
     u32 acked               # frames before this one have arrived
-    u32 frames
+    u32 frames              # 0 before the start; of a connection: those up to the end of the message that `next` is in
     u32 window_frames       # 0: none
     u32 high                # frames before this one have been sent at least once
     u32 destination
@@ -96,7 +96,7 @@ cdef struct Sender:
 
 cdef struct Receiver:
     u32 expected            # next frame in order
-    u32 frames
+    u32 frames              # of a connection: those up to the end of the message that `expected` is in
     u32 source
     u32 path_hash
     u32 nacked_for          # 1 + the value of `expected` that the last NACK carried; 0: none yet

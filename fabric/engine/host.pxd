@@ -20,9 +20,11 @@ from fabric.engine.port cimport LINK_LOSES, ODD_TURNS, Port
 from fabric.engine.receiver cimport on_ack_timer, on_data
 from fabric.engine.recorder cimport fingerprint_arrival, record_drop
 from fabric.engine.ring cimport Ring
-from fabric.engine.sender cimport on_feedback, on_rto_timer, start_flow
+from fabric.engine.sender cimport on_feedback, on_rto_timer
+from fabric.engine.start cimport start_flow
 from fabric.engine.turns cimport host_advance, host_try, turns_advance, turns_due
 from fabric.engine.types cimport NEVER, i64, likely, sooner, u8, u32, u64, unlikely
+from fabric.engine.walker cimport on_program_timer
 from fabric.engine.world cimport ERROR_MEMORY, World
 
 cdef enum:
@@ -71,6 +73,8 @@ cdef inline void host_timers(World* w, Node* n, i64 before_ps) noexcept nogil:
             on_rto_timer(w, n, id, timer.time_ps)
         elif kind == TIMER_ACK:
             on_ack_timer(w, n, id, timer.time_ps)
+        elif kind > TIMER_ACK:
+            on_program_timer(w, n, kind, id, timer.time_ps)
         else:
             pfc_effect_at_host(w, n, id >> 4, <u8>(id >> 1 & 7), id & 1, timer.time_ps)
 

@@ -13,11 +13,11 @@ from fabric.engine.flow cimport (
     SENDER_RTO_ARMED,
     SENDER_SELECTIVE,
     SENDER_SPREADS,
-    SENDER_STARTED,
     Sender,
 )
 from fabric.engine.heap cimport Heap, heap_pop, heap_push, heap_remove, heap_settle_top
 from fabric.engine.link cimport announce, begin_frame, transmit
+from fabric.engine.message cimport find_message, next_message
 from fabric.engine.node cimport TIMER_RTO, Node, timer_push
 from fabric.engine.packet cimport DATA, Packet
 from fabric.engine.port cimport ODD_TURNS, Port
@@ -36,7 +36,7 @@ cdef inline bint window_open(const Sender* s) noexcept nogil:
 
 
 cdef inline bint sendable(const Sender* s) noexcept nogil:
-    return s.flags & SENDER_STARTED and s.next < s.frames and window_open(s)
+    return s.next < s.frames and window_open(s)
 
 
 cdef inline u32 next_frame_bytes(const World* w, const Sender* s) noexcept nogil:
@@ -143,6 +143,8 @@ cdef inline void count_special(World* w, u32 flow, Sender* s, Packet* frame) noe
         frame.path_hash = spread_hash(w, s)
     if s.flags & SENDER_SELECTIVE:
         selective_sent(w, flow, s)
+        if flow >= w.first_connection:
+            find_message(&w.connections[flow - w.first_connection], s)
     else:
         count_sent(s)
 
@@ -154,6 +156,15 @@ cdef inline void arm_rto(World* w, Node* n, u32 flow, Sender* s, i64 from_ps) no
         s.flags |= SENDER_RTO_ARMED
         if not timer_push(n, from_ps + rto_ps, TIMER_RTO, flow):
             w.error = ERROR_MEMORY
+
+
+cdef inline bint goes_on(World* w, u32 flow, Sender* s) noexcept nogil:
+    """Whether a flow that has just sent a frame may send another."""
+    if likely(s.next != s.frames):
+        return window_open(s)
+    if flow < w.first_connection or not next_message(&w.connections[flow - w.first_connection], s):
+        return False
+    return window_open(s)
 
 
 cdef inline void send_data(World* w, Node* n, Port* p, u32 index, u8 c, i64 start_ps) noexcept nogil:
@@ -186,7 +197,7 @@ cdef inline void send_data(World* w, Node* n, Port* p, u32 index, u8 c, i64 star
     )
     if unlikely(not s.flags & SENDER_RTO_ARMED):
         arm_rto(w, n, flow, s, start_ps)
-    if likely(s.next < s.frames and window_open(s)):
+    if likely(goes_on(w, flow, s)):
         heap.slots[0].time_ps = s.next_time_ps
         heap_settle_top(heap)
     else:

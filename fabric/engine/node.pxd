@@ -18,6 +18,9 @@ cdef enum TimerKind:        # in the order in which they act at one instant
     TIMER_RTO = 1           # id: flow
     TIMER_FLOW_START = 2    # id: flow
     TIMER_ACK = 3           # id: flow
+    TIMER_COPIED = 4        # id: local connection
+    TIMER_ENTER = 5         # id: task
+    TIMER_BEGIN = 6         # id: task
 
 cdef struct Wake:
     u64 bits

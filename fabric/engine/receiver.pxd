@@ -9,6 +9,7 @@
 from fabric.engine.elsewhere cimport watch_delivered
 from fabric.engine.flow cimport RECEIVER_PLAIN, RECEIVER_SPECIAL, Reassembly, Receiver
 from fabric.engine.link cimport announce, begin_frame
+from fabric.engine.message cimport Connection, Message, message_slot
 from fabric.engine.nic cimport free_for_control, queue_control
 from fabric.engine.node cimport TIMER_ACK, Node, timer_push
 from fabric.engine.packet cimport ACK, CNP, NACK, SPARE_STAMPED, Packet, marked
@@ -16,13 +17,23 @@ from fabric.engine.port cimport Port
 from fabric.engine.profile cimport FEEDBACK_CNP, FEEDBACK_ECHO, TransportProfile
 from fabric.engine.rng cimport entropy_hash
 from fabric.engine.sequence_set cimport set_add, set_has, set_take
-from fabric.engine.sender cimport ON_DELIVERED, release_dependents
+from fabric.engine.start cimport ON_DELIVERED, release_dependents
 from fabric.engine.turns cimport host_advance, host_try
 from fabric.engine.types cimport i64, likely, u8, u32, unlikely
+from fabric.engine.walker cimport advance_ports, on_arrived, try_ports
 from fabric.engine.world cimport ERROR_MEMORY, World
 
 cdef enum:
     NO_ANSWER = 0xFF
+
+
+cdef inline void await_message(const Connection* c, Receiver* r) noexcept nogil:
+    """Learns where the message ends that the expected frame is in; frames of older ones may come before it is posted."""
+    if c.arrived == c.tail:
+        r.alive = RECEIVER_SPECIAL
+        r.frames = r.expected
+    else:
+        r.frames = message_slot(c, c.arrived).end
 
 
 cdef inline void receiver_start(World* w, Receiver* r, u32 flow) noexcept nogil:
@@ -33,6 +44,8 @@ cdef inline void receiver_start(World* w, Receiver* r, u32 flow) noexcept nogil:
     r.transport = w.flow_transport[flow]
     if w.transports[r.transport].selective or w.transports[r.transport].ack_delay_ps:
         r.alive = RECEIVER_SPECIAL
+    if flow >= w.first_connection:
+        await_message(&w.connections[flow - w.first_connection], r)
 
 
 cdef inline void answer(
@@ -76,7 +89,9 @@ cdef inline bint nack_due(const Receiver* r, const TransportProfile* p, u32 sequ
 
 
 cdef inline u8 deliver(World* w, u32 flow, i64 time_ps) noexcept nogil:
-    """Every frame is here: the kind of answer that the last one gets."""
+    """Every frame is here, of the flow or of a message: the kind of answer that the last one gets."""
+    if flow >= w.first_connection:
+        return ACK
     w.flow_delivered_ps[flow] = time_ps
     w.delivered_flows += 1
     release_dependents(w, flow, ON_DELIVERED, time_ps)
@@ -133,7 +148,7 @@ cdef inline u8 take_selectively(
     r.expected += 1
     while set_take(&x.arrived, r.expected, r.expected):
         r.expected += 1
-    if r.expected == r.frames:
+    if r.expected >= r.frames:
         return deliver(w, flow, time_ps)
     if r.expected - first > 1 or r.expected % p.ack_every == 0:
         return ACK
@@ -170,13 +185,32 @@ cdef inline void on_ack_timer(World* w, Node* n, u32 flow, i64 time_ps) noexcept
     r.mark_to_echo = 0
 
 
+cdef inline void take_messages(World* w, Node* n, Receiver* r, u32 flow, i64 time_ps) noexcept nogil:
+    """Lets the messages that have come in full arrive."""
+    cdef Connection* c = &w.connections[flow - w.first_connection]
+    cdef Message message
+    while c.arrived != c.tail and message_slot(c, c.arrived).end <= r.expected:
+        message = message_slot(c, c.arrived)[0]
+        c.arrived += 1
+        r.alive = 0
+        w.flow_delivered_ps[flow] = time_ps
+        on_arrived(w, n, message.operation, message.transfer, time_ps)
+    if r.alive == 0:
+        try_ports(w, n, time_ps)
+    if c.arrived == c.tail:
+        r.alive = 0
+
+
 cdef inline void on_special_data(World* w, Node* n, u32 port, Receiver* r, const Packet* frame, i64 time_ps) noexcept nogil:
-    """A data frame of a flow with selective repeat or delayed ACKs."""
+    """A data frame of a flow with selective repeat or delayed ACKs, or the last one of a message."""
     cdef u32 flow = frame.flow, path_hash = r.path_hash, before = r.expected
     cdef Reassembly* x = &w.reassembly[flow]
     cdef const TransportProfile* p = &w.transports[r.transport]
     cdef u8 kind, logged = 0
-    host_advance(w, n, port, &w.ports[port], time_ps)
+    if flow < w.first_connection:
+        host_advance(w, n, port, &w.ports[port], time_ps)
+    else:
+        advance_ports(w, n, time_ps)
     if p.selective:
         kind = take_selectively(w, r, x, flow, p, frame.sequence, time_ps)
         if kind == NACK:
@@ -196,6 +230,8 @@ cdef inline void on_special_data(World* w, Node* n, u32 port, Receiver* r, const
         x.ack_due_ps = 0
     elif p.ack_delay_ps and r.expected != before:
         put_off_answer(w, n, port, x, flow, time_ps + p.ack_delay_ps)
+    if flow >= w.first_connection:
+        take_messages(w, n, r, flow, time_ps)
 
 
 cdef inline void on_data(World* w, Node* n, u32 port, const Packet* frame, i64 time_ps) noexcept nogil:
@@ -210,6 +246,9 @@ cdef inline void on_data(World* w, Node* n, u32 port, const Packet* frame, i64 t
         if r.alive != RECEIVER_PLAIN:
             on_special_data(w, n, port, r, frame, time_ps)
             return
+    if unlikely(frame.sequence + 1 == r.frames) and flow >= w.first_connection:
+        on_special_data(w, n, port, r, frame, time_ps)
+        return
     p = &w.transports[r.transport]
     host_advance(w, n, port, &w.ports[port], time_ps)
     if likely(frame.sequence == r.expected):

@@ -15,10 +15,11 @@ from fabric.engine.flow cimport SENDER_COMPLETE, Sender
 from fabric.engine.nic cimport open_classes
 from fabric.engine.node cimport HOST, TIMER_ACK, TIMER_RTO, Node
 from fabric.engine.port cimport ODD_TURNS, Port
-from fabric.engine.sender cimport schedule_start
+from fabric.engine.start cimport schedule_start
 from fabric.engine.switch cimport switch_window
 from fabric.engine.turns cimport turns_left
 from fabric.engine.types cimport NEVER, i64, sooner, u32, u64, unlikely
+from fabric.engine.walker cimport program_done
 from fabric.engine.world cimport (
     ERROR_INVARIANT,
     ERROR_MEMORY,
@@ -162,4 +163,6 @@ cdef inline StopReason run_windows(World* w, i64 until_ps, u64 max_hops) noexcep
             return STOP_BUDGET
     if anything_left(w):
         return stop(w, STOP_UNTIL)
-    return stop(w, STOP_FINISHED if w.completed_flows == w.n_flows else STOP_STALLED)
+    if w.completed_flows == w.first_connection and program_done(w):
+        return stop(w, STOP_FINISHED)
+    return stop(w, STOP_STALLED)

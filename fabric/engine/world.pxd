@@ -7,10 +7,12 @@ from fabric.engine.choice cimport Paths
 from fabric.engine.flow cimport Reassembly, Receiver, Selective, Sender
 from fabric.engine.frame_log cimport FrameLog
 from fabric.engine.heap cimport Heap
+from fabric.engine.message cimport Connection
 from fabric.engine.node cimport Node, Wake
 from fabric.engine.packet cimport Packet
 from fabric.engine.port cimport ClassQueue, Gate, Ingress, IngressQueues, PauseStat, Port
 from fabric.engine.profile cimport TransportProfile
+from fabric.engine.program cimport Program
 from fabric.engine.ring cimport Ring
 from fabric.engine.turn cimport TurnPort, TurnQueue
 from fabric.engine.types cimport i64, u8, u16, u32, u64
@@ -19,6 +21,7 @@ cdef enum WorldError:
     ERROR_NONE = 0
     ERROR_MEMORY = 1
     ERROR_INVARIANT = 2
+    ERROR_FRAMES = 3            # a connection has more than its frame numbers can count
 
 cdef enum StopReason:
     STOP_FINISHED = 0
@@ -191,6 +194,10 @@ cdef struct World:
     TurnQueue* turn_queues              # by host port and class
     Selective* selective                # by flow
     Reassembly* reassembly              # by flow
+    # a program of collectives
+    u32 first_connection                # the first flow that is a connection; n_flows: none is
+    Connection* connections             # by flow from there on, then those within hosts; NULL: no program
+    Program program
 
 
 cdef extern from *:

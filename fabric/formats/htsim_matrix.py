@@ -24,11 +24,19 @@ import numpy as np
 
 from fabric.errors import SpecError
 from fabric.formats.data import FailedLink, FlowData, Remark
-from fabric.formats.htsim_triggers import Matrix, MatrixFlow, MatrixTrigger, moved_starts, waits_of_triggers
+from fabric.formats.htsim_triggers import (
+    Matrix,
+    MatrixFlow,
+    MatrixTrigger,
+    MatrixWait,
+    moved_starts,
+    places_of_waits,
+    waits_of_triggers,
+)
 from fabric.formats.words import LONGEST_NUMBER, Said, read_text, whole
 from fabric.units import LARGEST
 
-__all__ = ["START_UNITS", "parse_matrix"]
+__all__ = ["START_UNITS", "MatrixWait", "parse_matrix", "parse_schedule"]
 
 START_UNITS = {"ps": 1, "ns": 1000, "us": 10**6}
 """Picoseconds in each unit that `start` may have."""
@@ -62,6 +70,27 @@ def parse_matrix(file: str | Path, *, start_unit: str = "ps") -> tuple[FlowData,
     SpecError
         Naming file and line.
     """
+    matrix, data, waits = _flows(file, start_unit)
+    return data, list(_remarks(matrix, waits))
+
+
+def parse_schedule(file: str | Path, *, start_unit: str = "ps") -> tuple[int, FlowData, list[MatrixWait]]:
+    """Read a connection matrix with where each flow's end is known that another waits for.
+
+    Parameters and errors as of `parse_matrix`.
+
+    Returns
+    -------
+    int
+        Nodes.
+    FlowData
+    list of MatrixWait
+    """
+    matrix, data, waits = _flows(file, start_unit)
+    return matrix.header["nodes"][0], data, places_of_waits(matrix, waits)
+
+
+def _flows(file: str | Path, start_unit: str) -> tuple[Matrix, FlowData, list[tuple[int, list[int]]]]:
     matrix = _read(str(file))
     _check_counts(matrix)
     names = _names(matrix)
@@ -79,7 +108,7 @@ def parse_matrix(file: str | Path, *, start_unit: str = "ps") -> tuple[FlowData,
         waits=tuple((flow, tuple(names[each] for each in before)) for flow, before in waits),
         failures=tuple(matrix.failures),
     )
-    return data, list(_remarks(matrix, waits))
+    return matrix, data, waits
 
 
 def _read(name: str) -> Matrix:

@@ -15,7 +15,7 @@ from fabric.errors import SpecError
 from fabric.formats.data import FailedLink
 from fabric.formats.words import Said, place, whole
 
-__all__ = ["Matrix", "MatrixFlow", "MatrixTrigger", "moved_starts", "waits_of_triggers"]
+__all__ = ["Matrix", "MatrixFlow", "MatrixTrigger", "MatrixWait", "moved_starts", "waits_of_triggers"]
 
 MOST = 2**31
 
@@ -39,6 +39,15 @@ class MatrixTrigger:
     count: int = 0
     by: list[int] = field(default_factory=list)
     """Flows that activate it."""
+
+
+@dataclass(frozen=True)
+class MatrixWait:
+    """Flow `flow` starts when flow `before` is over, as its source (`sent`) or its destination knows it."""
+
+    flow: int
+    before: int
+    sent: bool
 
 
 @dataclass
@@ -92,6 +101,17 @@ def _check_activation(matrix: Matrix, number: int, flows: int) -> None:
     if by > needed:
         allowed = "as many activations as it needs: the first of several flows cannot be waited for"
         raise SpecError(where, Said(f"{trigger.kind} activated {by} times"), allowed)
+
+
+def places_of_waits(matrix: Matrix, waits: list[tuple[int, list[int]]]) -> list[MatrixWait]:
+    """Waits one by one; where both ends of a flow activate a trigger, its destination counts."""
+    found = []
+    for number, before in waits:
+        trigger = matrix.flows[number].words["trigger"]
+        for each in before:
+            received = matrix.flows[each].words.get("recv_done_trigger") == trigger
+            found.append(MatrixWait(number, each, not received))
+    return found
 
 
 def moved_starts(matrix: Matrix, waits: list[tuple[int, list[int]]]) -> list[int]:

@@ -182,6 +182,7 @@ def _fill_row(
     reliability = spec.reliability
     row["frame_bytes"] = _frame_bytes(spec)
     row["payload_bytes"] = spec.payload
+    row["least_frame_bytes"] = spec.smallest_frame
     row["control_bytes"] = _control_bytes(spec)
     row["control_class"] = switch.class_index(spec.control_class, path=f"{path}.control_class")
     row["ack_every"] = spec.ack_every

@@ -35,7 +35,8 @@ class Phase:
 class TimerKind:
     """Which timer acts first at one node and instant."""
 
-    PFC_EFFECT, RETRANSMISSION, FLOW_START, DELAYED_ACK, DEFERRED_START = range(5)
+    PFC_EFFECT, RETRANSMISSION, FLOW_START, DELAYED_ACK = range(4)
+    COPIED, ENTER, BEGIN, DEFERRED_START = range(4, 8)
 
 
 class Event(NamedTuple):

@@ -14,13 +14,14 @@ import numpy.typing as npt
 from .buffer import IngressAccount
 from .node import Node
 from .port import Port
+from .program import Walker
 from .queues import EgressQueue
 from .receiver import Receiver
 from .sender import Sender
 from .switch import Switch
 from .tally import Tally
 
-__all__ = ["Columns", "flow_columns", "node_columns", "port_columns", "scalar_counters"]
+__all__ = ["Columns", "flow_columns", "node_columns", "port_columns", "program_columns", "scalar_counters"]
 
 _T = TypeVar("_T")
 
@@ -75,6 +76,17 @@ def node_columns(nodes: list[Node], tally: Tally) -> Columns:
     return {
         "shared_used": np.array(used_bytes, np.int64),
         "drops_by_reason": np.array(tally.drops_by_reason, np.uint64),
+    }
+
+
+def program_columns(walker: Walker | None) -> Columns:
+    """One value for each task or operation of a program; nothing without one."""
+    if walker is None:
+        return {}
+    return {
+        "task_entered_ps": np.array(walker.entered_ps, np.int64),
+        "task_left_ps": np.array(walker.left_ps, np.int64),
+        "operation_sent_bytes": np.array(walker.sent_bytes, np.int64),
     }
 
 

@@ -35,9 +35,9 @@ class Dependencies:
         self._on: list[int] = lowered.dep_on.tolist()
 
     def schedule_first(self) -> None:
-        """Schedule the flows that wait for no other."""
+        """Schedule the flows that wait for no other; connections start with their first message."""
         for flow in self._flows:
-            if self._waits[flow.number] == 0:
+            if self._waits[flow.number] == 0 and not flow.is_connection:
                 self._schedule(flow)
 
     def on_end(self, number: int, *, kind: int, now_ps: int) -> None:

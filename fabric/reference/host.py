@@ -17,6 +17,7 @@ from .frame import CNP, DATA, Frame
 from .host_queue import HostQueue
 from .node import Node
 from .port import Port
+from .program import Walker
 from .queue_pairs import QueuePairs
 from .receiver import Receiver
 from .sender import Sender
@@ -64,6 +65,7 @@ class Host(Node):
         ]
         for port, queues in zip(ports, self.queues, strict=True):
             port.queues = queues
+        self.program: Walker | None = None
 
     def try_port(self, port: Port, now_ps: int) -> None:
         """Begin a frame on `port` now, if that is possible."""
@@ -103,15 +105,22 @@ class Host(Node):
     def on_flow_start(self, flow: int, now_ps: int) -> None:
         """The time of a flow has come."""
         sender = self._senders[flow]
-        sender.started_ps = now_ps - self.environment.phases.start_ps
-        self.environment.recorder.on_rate(
-            float(sender.port.rate_bps),
-            flow=flow,
-            window_frames=sender.window_frames,
-            now_ps=now_ps,
-        )
+        self._start(sender, now_ps)
         self._enter_if_sendable(sender, now_ps)
         self.try_port(sender.port, now_ps)
+
+    def post(self, flow: int, size_bytes: int, *, operation: int, transfer: int, now_ps: int) -> None:
+        """Post a message on a connection, which starts with its first one."""
+        sender = self._senders[flow]
+        if sender.started_ps < 0:
+            self._start(sender, now_ps)
+        sender.messages.post(size_bytes, operation=operation, transfer=transfer)
+        self._enter_if_sendable(sender, now_ps)
+
+    def try_ports(self, now_ps: int) -> None:
+        """Messages may have been posted: try every port."""
+        for port in self.ports:
+            self.try_port(port, now_ps)
 
     def on_retransmission_timer(self, flow: int, now_ps: int) -> None:
         """A timer that was set has run out; there may have been progress since."""
@@ -125,17 +134,34 @@ class Host(Node):
         sender.on_timeout(now_ps)
         self._settle(sender, now_ps)
 
+    def _start(self, sender: Sender, now_ps: int) -> None:
+        sender.started_ps = now_ps
+        self.environment.recorder.on_rate(
+            float(sender.port.rate_bps),
+            flow=sender.flow.number,
+            window_frames=sender.window_frames,
+            now_ps=now_ps,
+        )
+
     def _on_data(self, frame: Frame, port: Port, now_ps: int) -> None:
         receiver = self._receivers[frame.flow]
-        was_delivered, was_due = receiver.is_delivered, receiver.ack_due_ps is not None
+        was_due = receiver.ack_due_ps is not None
         for reply in receiver.on_data(frame, now_ps):
             self._answer(port, reply, now_ps)
         if receiver.ack_due_ps is not None and not was_due:
             receiver.ack_port = port.local
             if not receiver.timer_is_pending:
                 self._set_ack_timer(receiver)
-        if receiver.is_delivered and not was_delivered:
+        messages = receiver.messages.take_arrived(receiver.expected)
+        if not messages:
+            return
+        receiver.delivered_ps = now_ps
+        if self.program is None or not receiver.flow.is_connection:
             self._dependencies.on_end(frame.flow, kind=ON_DELIVERED, now_ps=now_ps)
+            return
+        for message in messages:
+            self.program.on_arrival(message.operation, message.transfer, now_ps)
+        self.try_ports(now_ps)
 
     def on_delayed_ack(self, flow: int, now_ps: int) -> None:
         """The timer of an ACK that was put off has run out; it may have been sent since."""
@@ -174,6 +200,11 @@ class Host(Node):
         if self._takes_turns and sender.control.moves_pauses:
             self._advance_wake(sender.port, sender.next_time_ps, now_ps)
         self._settle(sender, now_ps)
+        if self.program is not None and sender.flow.is_connection:
+            for message in sender.messages.take_acknowledged(sender.acked):
+                sender.completed_ps = now_ps
+                self.program.on_acknowledged(message.operation, message.transfer, now_ps)
+            self.try_ports(now_ps)
 
     def _settle(self, sender: Sender, now_ps: int) -> None:
         """A flow may send now or earlier, or no longer (a window can shrink): the port is tried."""

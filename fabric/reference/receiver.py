@@ -15,6 +15,7 @@ frame causes, returns none either.
 from __future__ import annotations
 
 from .frame import ACK, CNP, NACK, Frame
+from .messages import Messages
 from .rng import entropy_hash
 from .tables import Feedback, Flow
 
@@ -38,12 +39,14 @@ class Receiver:
         "expected",
         "flow",
         "marked",
+        "messages",
         "nacks",
         "timer_is_pending",
     )
 
-    def __init__(self, flow: Flow) -> None:
+    def __init__(self, flow: Flow, messages: Messages) -> None:
         self.flow = flow
+        self.messages = messages
         self.expected = 0
         self.delivered_ps = -1
         self.marked = 0
@@ -58,11 +61,6 @@ class Receiver:
         self._last_nack_ps = 0
         self._nack_sent_for = -1
         self._last_out_of_order = -1
-
-    @property
-    def is_delivered(self) -> bool:
-        """Every frame has come."""
-        return self.delivered_ps >= 0
 
     def on_data(self, frame: Frame, now_ps: int) -> list[Frame]:
         """Take a DATA frame; returns the control frames that answer it, first to be queued first."""
@@ -91,12 +89,12 @@ class Receiver:
             self.nacks += 1
             return [self._acknowledge(NACK, path_hash=entropy_hash(self.flow.path_hash, frame.sequence))]
         first = self.expected
-        self._accept(now_ps)
+        has_ended = self._accept()
         while self.expected in self._arrived:
             self._arrived.remove(self.expected)
-            self._accept(now_ps)
+            has_ended |= self._accept()
         fills_gap = self.expected - first > 1
-        if self.is_delivered or fills_gap or self.expected % self.flow.transport.ack_every == 0:
+        if has_ended or fills_gap or self.expected % self.flow.transport.ack_every == 0:
             return [self._acknowledge(ACK)]
         return []
 
@@ -104,8 +102,8 @@ class Receiver:
         """Go-back-N: take the expected frame and no other."""
         replies: list[Frame] = []
         if frame.sequence == self.expected:
-            self._accept(now_ps)
-            if self.is_delivered or self.expected % self.flow.transport.ack_every == 0:
+            has_ended = self._accept()
+            if has_ended or self.expected % self.flow.transport.ack_every == 0:
                 replies.append(self._acknowledge(ACK))
                 replies[-1].memory = frame.memory
         elif frame.sequence < self.expected:
@@ -120,10 +118,10 @@ class Receiver:
             self._last_out_of_order = frame.sequence
         return replies
 
-    def _accept(self, now_ps: int) -> None:
+    def _accept(self) -> bool:
+        """Take the expected frame; whether it is the last of a message."""
         self.expected += 1
-        if self.expected == self.flow.frames:
-            self.delivered_ps = now_ps
+        return self.messages.has_end(self.expected)
 
     def _must_report_gap(self, sequence: int, now_ps: int) -> bool:
         transport = self.flow.transport

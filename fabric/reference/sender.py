@@ -18,6 +18,7 @@ from __future__ import annotations
 from .clock import Phases
 from .control import Acknowledgement, CongestionControl
 from .frame import DATA, NACK, Frame
+from .messages import Messages
 from .port import Port, serialization_ps
 from .rng import MASK32, entropy_hash, entropy_number, mix64
 from .selective import SelectiveRepeat
@@ -41,6 +42,8 @@ class Sender:
         The port that it sends from.
     control : CongestionControl
         Gives its rate.
+    messages : Messages
+        What it sends.
     phases : Phases
         Of the instants of a nanosecond.
     """
@@ -57,6 +60,7 @@ class Sender:
         "flow",
         "has_moved",
         "is_ready",
+        "messages",
         "next_frame",
         "next_time_ps",
         "port",
@@ -69,10 +73,13 @@ class Sender:
         "window_frames",
     )
 
-    def __init__(self, flow: Flow, port: Port, control: CongestionControl, phases: Phases) -> None:
+    def __init__(
+        self, flow: Flow, port: Port, control: CongestionControl, messages: Messages, phases: Phases
+    ) -> None:
         self._phases = phases
         self.flow = flow
         self.port = port
+        self.messages = messages
         self.control = control
         self.started_ps = -1
         self.completed_ps = -1
@@ -96,8 +103,13 @@ class Sender:
 
     @property
     def is_complete(self) -> bool:
-        """Every frame has been acknowledged."""
-        return self.completed_ps >= 0
+        """Every frame has been acknowledged, and there will be no more."""
+        return self.completed_ps >= 0 and not self.flow.is_connection
+
+    @property
+    def is_idle(self) -> bool:
+        """Every frame that there is so far has been acknowledged."""
+        return self.acked == self.messages.frames
 
     @property
     def has_outstanding(self) -> bool:
@@ -109,7 +121,7 @@ class Sender:
         """Started, with a frame left to send that the window allows."""
         window = self.window_frames
         in_window = window == 0 or self.next_frame - self.acked < window
-        return self.started_ps >= 0 and self.next_frame < self.flow.frames and in_window
+        return self.started_ps >= 0 and self.next_frame < self.messages.frames and in_window
 
     @property
     def retransmit_ps(self) -> int:
@@ -118,7 +130,7 @@ class Sender:
 
     def next_frame_bytes(self) -> int:
         """Size of the frame that would be sent next."""
-        return self.flow.frame_bytes(self.next_frame)
+        return self.messages.frame_bytes(self.next_frame)
 
     def begin_frame(self, now_ps: int) -> Frame:
         """Make the next frame, which begins now, and set the pace for the one after."""
@@ -162,7 +174,7 @@ class Sender:
             self.acked = frame.sequence
             self.progress_ps = now_ps
             self.next_frame = max(self.next_frame, self.acked)
-        if self.acked == self.flow.frames:
+        if self.is_idle and not self.flow.is_connection:
             self.completed_ps = now_ps
             return
         if self._selective is not None:

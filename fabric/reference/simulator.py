@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from fabric.lowered import DropReason, Lowered
+from fabric.lowered import ON_ITS_WAY, POSTED, DropReason, Lowered
 
 from .balance import Balancer
 from .clock import Clock, Event, InsertionClock, Phase, Phases, TimerKind
-from .columns import flow_columns, node_columns, port_columns, scalar_counters
+from .columns import flow_columns, node_columns, port_columns, program_columns, scalar_counters
 from .congestion import make_congestion_control
 from .control import CongestionControl
 from .dependencies import Dependencies
@@ -22,9 +22,11 @@ from .environment import Environment
 from .host import Host
 from .invariants import check_empty, check_flows, check_frames, check_memory
 from .link import Links
+from .messages import Messages
 from .node import Node
 from .pfc import decode_effect
 from .port import Port, make_ports
+from .program import Walker
 from .receiver import Receiver
 from .recorder import Recorder
 from .rng import Purpose, purpose_key
@@ -80,8 +82,9 @@ class Simulator:
         self._recorder = Recorder(lowered)
         self._ports = make_ports(lowered, _make_schedulers(lowered))
         self._environment = self._make_environment(lowered)
-        self._senders = [self._make_sender(flow) for flow in flows]
-        self._receivers = [Receiver(flow) for flow in flows]
+        messages = [Messages(flow) for flow in flows]
+        self._senders = [self._make_sender(flow, messages[flow.number]) for flow in flows]
+        self._receivers = [Receiver(flow, messages[flow.number]) for flow in flows]
         self._dependencies = Dependencies(
             lowered, flows=flows, clock=self._clock, start_phase_ps=self._phases.start_ps
         )
@@ -89,6 +92,7 @@ class Simulator:
         self._hosts, self._switches = self._make_nodes(lowered)
         self._nodes: list[Node] = [*self._hosts, *self._switches]
         self._dependencies.schedule_first()
+        self._walker = self._make_walker(lowered)
 
     @property
     def now_ps(self) -> int:
@@ -127,7 +131,7 @@ class Simulator:
         if any(self._is_live(event) for event in self._clock.pending()):
             self._now_ps = max(self._now_ps, end_ps)
             return UNTIL
-        return FINISHED if all(sender.is_complete for sender in self._senders) else STALLED
+        return FINISHED if self._is_finished() else STALLED
 
     def columns(self) -> dict[str, npt.NDArray[np.generic] | dict[str, int]]:
         """What has happened so far, as columns.
@@ -142,6 +146,7 @@ class Simulator:
             **flow_columns(self._senders, self._receivers),
             **port_columns(self._nodes, self._ports, self._tally),
             **node_columns(self._nodes, self._tally),
+            **program_columns(self._walker),
             "counters": scalar_counters(self._tally),
         }
 
@@ -160,6 +165,27 @@ class Simulator:
         """
         return self._recorder.rows(stream, ports=self._ports, end_ps=self._tally.end_ps)
 
+    def waiting(self) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
+        """What the ranks of a program that are at work lack.
+
+        Returns
+        -------
+        numpy.ndarray of `fabric.lowered.POSTED`
+            For each lane of each such task, how many of its transfers have been posted.
+        numpy.ndarray of `fabric.lowered.ON_ITS_WAY`
+            The messages that have been posted and have not arrived, by connection.
+        """
+        if self._walker is None:
+            return np.zeros(0, POSTED), np.zeros(0, ON_ITS_WAY)
+        first = len(self._senders) - self._walker.program.n_connections
+        rows = [
+            (number, message.operation, message.transfer)
+            for number, receiver in enumerate(self._receivers[first:])
+            for message in receiver.messages.not_arrived()
+        ]
+        sent = np.array(rows, dtype=ON_ITS_WAY)
+        return self._walker.posted(), np.concatenate([sent, self._walker.copies_on_their_way()])
+
     def check_invariants(self) -> None:
         """Check that frames, memory and flows add up.
 
@@ -172,8 +198,7 @@ class Simulator:
         check_flows(self._senders, self._receivers)
         for switch in self._switches:
             check_memory(switch)
-        is_finished = all(sender.is_complete for sender in self._senders)
-        if is_finished and not any(self._is_live(event) for event in self._clock.pending()):
+        if self._is_finished() and not any(self._is_live(event) for event in self._clock.pending()):
             check_empty(self._nodes, tally=self._tally)
 
     def _handle(self, event: Event) -> None:
@@ -214,8 +239,25 @@ class Simulator:
             self._clock.schedule_timer(event.time_ps, event.node, TimerKind.DEFERRED_START, event.minor)
         elif event.major == TimerKind.DELAYED_ACK:
             node.on_delayed_ack(event.minor, event.time_ps)
-        else:
+        elif event.major in (TimerKind.FLOW_START, TimerKind.DEFERRED_START):
             node.on_flow_start(event.minor, event.time_ps)
+        else:
+            self._on_program_timer(event)
+            node.try_ports(event.time_ps)
+
+    def _on_program_timer(self, event: Event) -> None:
+        assert self._walker is not None
+        if event.major == TimerKind.COPIED:
+            self._walker.on_copied(event.minor, event.time_ps)
+        elif event.major == TimerKind.ENTER:
+            self._walker.on_enter(event.minor, event.time_ps)
+        else:
+            self._walker.on_begin(event.minor, event.time_ps)
+
+    def _is_finished(self) -> bool:
+        """Every flow is complete, every connection idle, and every rank of a program done."""
+        flows = all(s.is_idle if s.flow.is_connection else s.is_complete for s in self._senders)
+        return flows and (self._walker is None or self._walker.is_finished)
 
     def _is_live(self, event: Event) -> bool:
         """Whether an event may still have an effect; overtaken ones are not worth waiting for."""
@@ -250,9 +292,23 @@ class Simulator:
             phases=self._phases,
         )
 
-    def _make_sender(self, flow: Flow) -> Sender:
+    def _make_sender(self, flow: Flow, messages: Messages) -> Sender:
         port = self._ports[flow.port]
-        return Sender(flow, port, self._make_control(flow, port), self._phases)
+        return Sender(flow, port, self._make_control(flow, port), messages, self._phases)
+
+    def _make_walker(self, lowered: Lowered) -> Walker | None:
+        if lowered.program is None:
+            return None
+
+        def post(host: int, flow: int, size_bytes: int, **message: int) -> None:
+            self._hosts[host].post(flow, size_bytes, **message)
+
+        first_connection = lowered.n_flows - lowered.program.n_connections
+        walker = Walker(lowered.program, first_connection=first_connection, clock=self._clock, post=post)
+        for host in self._hosts:
+            host.program = walker
+        walker.schedule_first()
+        return walker
 
     def _make_control(self, flow: Flow, port: Port) -> CongestionControl:
         line_bps = float(port.rate_bps)

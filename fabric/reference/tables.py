@@ -127,6 +127,7 @@ class Transport:
     selective: int
     whole_rates: int
     telemetry_unit: int
+    least_frame_bytes: int
 
     def kept_rate(self, rate_bps: float) -> float:
         """A rate as it is kept: as it is, or cut to whole bit/s."""
@@ -156,7 +157,7 @@ class SchedulerTable:
 
 @dataclass(frozen=True, slots=True)
 class Flow:
-    """One message from one host to another, as described before the run."""
+    """One message from one host to another, as described before the run; or a connection, of 0 frames."""
 
     number: int
     source: int
@@ -169,9 +170,10 @@ class Flow:
     start_ps: int
     path_hash: int
 
-    def frame_bytes(self, sequence: int) -> int:
-        """Size of the frame with this number; only the last one may be shorter."""
-        return self.last_frame_bytes if sequence == self.frames - 1 else self.transport.frame_bytes
+    @property
+    def is_connection(self) -> bool:
+        """Whether messages are posted on it while time runs; otherwise it is one message itself."""
+        return self.frames == 0
 
 
 def _read_records(array: npt.NDArray[np.void], make: Callable[..., _Record]) -> list[_Record]:

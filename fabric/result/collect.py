@@ -24,10 +24,12 @@ from fabric.lowered import Lowered
 from .labels import Labels
 from .table import Array, Category, Table
 
-__all__ = ["flow_table", "node_table", "port_class_table", "port_table"]
+__all__ = ["connection_table", "flow_table", "node_table", "port_class_table", "port_table"]
 
 BITS_PER_BYTE = 8
 PS_PER_S = 10**12
+COUNTED = ("sent", "retransmitted", "timeouts", "cnps", "nacks", "marked")
+"""Counters of flows that have a column of their name."""
 
 Columns = Mapping[str, Array]
 
@@ -38,7 +40,7 @@ def _categories(names: Array) -> Category:
 
 
 def flow_table(columns: Columns, *, lowered: Lowered, labels: Labels, ideal_ps: Array) -> Table:
-    """Return the table of flows.
+    """Return the table of flows; connections of programs are none.
 
     Parameters
     ----------
@@ -51,35 +53,59 @@ def flow_table(columns: Columns, *, lowered: Lowered, labels: Labels, ideal_ps: 
     ideal_ps : numpy.ndarray of int64, [flows]
         Time from start to delivery in an empty network.
     """
-    started = columns["flow_started_ps"]
-    delivered = columns["flow_delivered_ps"]
+    own = lowered.flow_frames > 0
+    sizes = labels.flow_bytes[own]
+    started, delivered = columns["flow_started_ps"][own], columns["flow_delivered_ps"][own]
     fct = np.where((delivered >= 0) & (started >= 0), delivered - started, -1)
-    reachable = ideal_ps > 0
+    ideal = ideal_ps[own]
+    slowdown = stats.slowdown(fct, ideal_ps=np.maximum(ideal, 1))
     return Table(
         {
-            "flow": np.arange(lowered.n_flows, dtype=np.uint32),
-            "name": labels.flows,
-            "pattern": labels.patterns,
-            "source": Category(lowered.flow_source, labels.nodes),
-            "destination": Category(lowered.flow_destination, labels.nodes),
-            "traffic_class": Category(lowered.flow_class, labels.classes),
-            "size_bytes": labels.flow_bytes,
+            "flow": np.flatnonzero(own).astype(np.uint32),
+            "name": labels.flows[own],
+            "pattern": Category(labels.patterns.codes[own], labels.patterns.labels),
+            "source": Category(lowered.flow_source[own], labels.nodes),
+            "destination": Category(lowered.flow_destination[own], labels.nodes),
+            "traffic_class": Category(lowered.flow_class[own], labels.classes),
+            "size_bytes": sizes,
             "start_ps": started,
             "delivered_ps": delivered,
-            "completed_ps": columns["flow_completed_ps"],
+            "completed_ps": columns["flow_completed_ps"][own],
             "fct_ps": fct,
-            "ideal_ps": ideal_ps,
-            "slowdown": np.where(reachable, stats.slowdown(fct, ideal_ps=np.maximum(ideal_ps, 1)), np.nan),
-            "goodput_bps": stats.goodput_bps(labels.flow_bytes, duration_ps=fct),
-            "sent": columns["flow_sent"],
-            "retransmitted": columns["flow_retransmitted"],
-            "timeouts": columns["flow_timeouts"],
-            "cnps": columns["flow_cnps"],
-            "nacks": columns["flow_nacks"],
-            "marked": columns["flow_marked"],
+            "ideal_ps": ideal,
+            "slowdown": np.where(ideal > 0, slowdown, np.nan),
+            "goodput_bps": stats.goodput_bps(sizes, duration_ps=fct),
+            **{name: columns[f"flow_{name}"][own] for name in COUNTED},
         },
         name="flows",
         optional=("start_ps", "delivered_ps", "completed_ps", "fct_ps"),
+    )
+
+
+def connection_table(columns: Columns, *, lowered: Lowered, labels: Labels) -> Table:
+    """Return the table of connections, on which programs of collectives post their messages.
+
+    Parameters
+    ----------
+    columns, lowered, labels
+        As of `flow_table`.
+    """
+    own = lowered.flow_frames == 0
+    return Table(
+        {
+            "flow": np.flatnonzero(own).astype(np.uint32),
+            "job": Category(labels.patterns.codes[own], labels.patterns.labels),
+            "source": Category(lowered.flow_source[own], labels.nodes),
+            "destination": Category(lowered.flow_destination[own], labels.nodes),
+            "traffic_class": Category(lowered.flow_class[own], labels.classes),
+            "size_bytes": labels.flow_bytes[own],
+            "start_ps": columns["flow_started_ps"][own],
+            "delivered_ps": columns["flow_delivered_ps"][own],
+            "acknowledged_ps": columns["flow_completed_ps"][own],
+            **{name: columns[f"flow_{name}"][own] for name in COUNTED},
+        },
+        name="connections",
+        optional=("start_ps", "delivered_ps", "acknowledged_ps"),
     )
 
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from .provenance import Provenance
 from .table import Table
-from .text import time_text
+from .text import counted, time_text
 
 if TYPE_CHECKING:
     from .summary import Summary
@@ -24,6 +24,9 @@ __all__ = ["STATUSES", "Result"]
 
 STATUSES = ("FINISHED", "STALLED", "UNTIL", "BUDGET", "INTERRUPTED")
 """Why a run can end; `Result.stopped` says it in words."""
+
+LISTED_WAITS = 3
+"""Waiting ranks that `Result.stopped` names."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -81,6 +84,21 @@ class Result:
         return self.tables["nodes"]
 
     @property
+    def operations(self) -> Table:
+        """One row a collective operation: ranks, sizes, when, how long, bandwidths."""
+        return self.tables["operations"]
+
+    @property
+    def connections(self) -> Table:
+        """One row a connection of a job: bytes, first and last message, what was sent again."""
+        return self.tables["connections"]
+
+    @property
+    def waiting(self) -> Table:
+        """After a run that stalled: one row for each thing that a rank in an operation waits for."""
+        return self.tables["waiting"]
+
+    @property
     def queue(self) -> Table:
         """Queue depth over time: one row a change (or sample) of a recorded queue."""
         return self.tables["queue"]
@@ -125,13 +143,27 @@ class Result:
         """Why the run ended, as a sentence."""
         unfinished = int((self.flows["delivered_ps"] < 0).sum())
         left = f"{unfinished} of {len(self.flows)} flows not delivered"
+        if len(self.operations):
+            undone = int((self.operations["left_ps"] < 0).sum())
+            undone_text = f"{undone} of {len(self.operations)} operations not done"
+            left = f"{undone_text}, {left}" if len(self.flows) else undone_text
+        shown = range(min(LISTED_WAITS, len(self.waiting)))
+        left = "; ".join([left, *(self._waiting_text(row) for row in shown)])
         return {
-            "FINISHED": "every flow is complete",
+            "FINISHED": "every flow is complete" if len(self.flows) else "every rank is done",
             "STALLED": f"nothing is left to happen, {left}",
             "UNTIL": f"the end of the run at {time_text(self.duration_ps)} was reached, {left}",
             "BUDGET": f"the run was left at {time_text(self.duration_ps)}, {left}",
             "INTERRUPTED": f"interrupted at {time_text(self.duration_ps)}, {left}",
         }[self.status]
+
+    def _waiting_text(self, number: int) -> str:
+        """What a rank waits for, in words."""
+        row = self.waiting[number]
+        missing = counted(row["transfers"], "transfer")
+        what = f"{missing} from" if row["lacks"] == "data" else f"the acknowledgement of {missing} to"
+        absent = "" if row["peer_has_entered"] else ", which has not entered"
+        return f"rank {row['rank']} waits in {row['operation']} for {what} rank {row['peer']}{absent}"
 
     @cached_property
     def summary(self) -> Summary:

@@ -18,7 +18,7 @@ import numpy as np
 from fabric.analysis.stats import percentiles
 
 from .table import Array, Table
-from .text import align, count_text, counted, size_text, time_text
+from .text import align, count_text, counted, rate_text, size_text, time_text
 
 if TYPE_CHECKING:
     from .result import Result
@@ -61,6 +61,7 @@ class Summary(Mapping[str, Any]):
                 "fct_ps": _spread(result.flows["fct_ps"]),
                 "slowdown": _spread(result.flows["slowdown"]),
                 "patterns": _patterns(result.flows),
+                "collectives": _collectives(result.operations),
                 "slowest_flows": _slowest_flows(result.flows),
                 "fullest_queues": _fullest_queues(result.classes),
                 **_losses(result),
@@ -92,6 +93,7 @@ class Summary(Mapping[str, Any]):
             ("ran", self._ran_text()),
             ("took", self._took_text()),
             ("ended", self["stopped"]),
+            ("collectives", self._collectives_text()),
             ("completion", self._completion_text()),
             ("slowest flows", self._slowest_text()),
             ("fullest queues", self._queues_text()),
@@ -133,11 +135,31 @@ class Summary(Mapping[str, Any]):
 
     def _completion_text(self) -> str:
         if not self["fct_ps"]["count"]:
-            return "no flow was delivered"
+            return "no flow was delivered" if self["flows"] or not self["collectives"] else ""
         parts = self["patterns"] if len(self["patterns"]) <= LISTED_PATTERNS else {"all": self}
         header = ["", "flows", "time: median", "99 %", "longest", "slowdown: median", "99 %", "largest"]
         rows = [[name, *_spread_texts(part)] for name, part in parts.items()]
         return "\n".join(align([header, *rows], right=range(1, len(header))))
+
+    def _collectives_text(self) -> str:
+        if not self["collectives"]:
+            return ""
+        header = ["", "", "ranks", "size", "done", "time: median", "longest", "algbw", "busbw"]
+        rows = [
+            [
+                row["job"],
+                f"{row['collective']} {row['algorithm']}",
+                count_text(row["ranks"]),
+                size_text(row["size_bytes"]),
+                f"{count_text(row['done'])} of {count_text(row['operations'])}",
+                "-" if row["p50_ps"] is None else time_text(row["p50_ps"]),
+                "-" if row["max_ps"] is None else time_text(row["max_ps"]),
+                "-" if row["algbw_bps"] is None else rate_text(row["algbw_bps"]),
+                "-" if row["busbw_bps"] is None else rate_text(row["busbw_bps"]),
+            ]
+            for row in self["collectives"][:LISTED_PATTERNS]
+        ]
+        return "\n".join(align([header, *rows], right=range(2, len(header))))
 
     def _slowest_text(self) -> str:
         rows = [
@@ -257,6 +279,25 @@ def _patterns(flows: Table) -> dict[str, dict[str, Any]]:
     }
 
 
+def _collectives(operations: Table) -> list[dict[str, Any]]:
+    """Return for each kind and size of a job's operations how many were done, and how fast in the median."""
+    keys = ("job", "collective", "algorithm", "ranks", "size_bytes")
+    kinds: dict[tuple[Any, ...], list[int]] = {}
+    for number, key in enumerate(zip(*(operations[name].tolist() for name in keys), strict=True)):
+        kinds.setdefault(key, []).append(number)
+    rows = []
+    for key, numbers in kinds.items():
+        part = operations[np.array(numbers)]
+        done = part[part["duration_ps"] >= 0]
+        row = dict(zip(keys, key, strict=True)) | {"operations": len(part), "done": len(done)}
+        times = _spread(done["duration_ps"])
+        row |= {"p50_ps": times["p50"], "max_ps": times["max"], "algbw_bps": None, "busbw_bps": None}
+        if len(done):
+            row |= {name: float(np.median(done[name])) for name in ("algbw_bps", "busbw_bps")}
+        rows.append(row)
+    return rows
+
+
 def _slowest_flows(flows: Table) -> list[dict[str, Any]]:
     """Return the slowest flows: those that were never delivered, then by slowdown."""
     never = flows["delivered_ps"] < 0
@@ -290,7 +331,7 @@ def _losses(result: Result) -> dict[str, Any]:
         },
         "drops": dict(result.drops_by_reason),
         "marks": int(result.ports["marks"].sum()),
-        **{name: int(result.flows[name].sum()) for name in totals},
+        **{name: int(result.flows[name].sum() + result.connections[name].sum()) for name in totals},
     }
 
 

@@ -24,6 +24,7 @@ from fabric.spec.topology import (
 from fabric.spec.traffic import (
     DISTRIBUTIONS,
     AllToAll,
+    Collective,
     Flow,
     Flows,
     Incast,
@@ -48,6 +49,7 @@ __all__ = [
     "DISTRIBUTIONS",
     "AllToAll",
     "Clos3",
+    "Collective",
     "Congestion",
     "Dcqcn",
     "Dctcp",

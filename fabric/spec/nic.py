@@ -11,7 +11,7 @@ from typing import Literal
 
 from fabric.spec.base import Problem, Spec, quantity
 from fabric.spec.switch import LARGEST_LATENCY_PS
-from fabric.units import Duration
+from fabric.units import Duration, Rate
 
 __all__ = ["Nic"]
 
@@ -29,6 +29,11 @@ class Nic(Spec, frozen=True, kw_only=True):
     control_ignores_pause : bool
         Whether ACK, NACK and CNP leave the host although the peer has paused their class. Default
         False. Matters where control shares a lossless class with data, as in the HPCC simulator.
+    copy_rate : Rate, optional
+        At which messages between ranks of one host are copied, one after the other between two of
+        them. None (default): in no time.
+    copy_latency : Duration
+        That such a message takes beside its copy; at most 1s. Default 0.
     queue_pairs : {"earliest", "in_turn"}
         Which flow of a port sends next: the one that may send for longest (default), or the next in turn of
         those that may. In turn is meant as the HPCC simulator has it, with its single wake-up a
@@ -38,9 +43,13 @@ class Nic(Spec, frozen=True, kw_only=True):
     latency: Duration = quantity("0ns")
     pfc_response: Duration = quantity("0ns")
     control_ignores_pause: bool = False
+    copy_rate: Rate | None = None
+    copy_latency: Duration = quantity("0ns")
     queue_pairs: Literal["earliest", "in_turn"] = "earliest"
 
     def problems(self) -> Iterator[Problem]:
-        for name in ("latency", "pfc_response"):
+        if self.copy_rate == 0:
+            yield "copy_rate", self.copy_rate, "a rate above 0, or none"
+        for name in ("latency", "pfc_response", "copy_latency"):
             if getattr(self, name) > LARGEST_LATENCY_PS:
                 yield name, getattr(self, name), "a duration of at most 1s"

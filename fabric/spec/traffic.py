@@ -2,7 +2,7 @@
 
 Every entry becomes flows; one flow is one message. Patterns choose hosts by keyed hashing of the
 seed, so another entry does not change this one's flows. Hosts are named ("host3") or numbered (3).
-Not here: collectives and training steps.
+Collectives become programs, in which ranks wait for each other. Not here: training steps.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ __all__ = [
     "DISTRIBUTIONS",
     "LARGEST_START_PS",
     "AllToAll",
+    "Collective",
     "Flow",
     "Flows",
     "Incast",
@@ -310,7 +311,57 @@ class Poisson(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="poisson"
         yield from super().problems()
 
 
-Traffic = Flows | Incast | Permutation | Uniform | AllToAll | Poisson
+class Collective(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="collective"):
+    """A collective operation of ranks on hosts, once or several times in a row.
+
+    Parameters
+    ----------
+    collective : str
+        "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather",
+        "scatter", "barrier" or "send_recv". Default "all_reduce".
+    algorithm : str
+        "ring", "double_binary_tree", "halving_doubling" and others that there are for it; "auto": what
+        NCCL's published model takes. Default "auto".
+    size : Size
+        Bytes of the full vector of a rank, as nccl-tests prints it. Default 0.
+    hosts : str
+        Which hosts the ranks are on. Default "*".
+    order : {"as_named", "shuffled"}
+        Ranks take hosts by number, or in an order drawn from the seed. Default "as_named".
+    ranks_per_host : int
+        Default 1.
+    channels : int
+        Connections that each pair of neighbours shares the data out over. Default 1.
+    repeat : int
+        How often, each rank one after the other. Default 1.
+    eager : bool
+        Whether a rank is done with a send when it has handed it to the network, as NCCL's kernels are
+        (default), and not when it is acknowledged.
+    name, transport, traffic_class, start : optional
+        As for every entry: label, transport, class of the data frames, begin.
+    jitter : Duration
+        Each rank enters later by a uniform draw from [0, jitter).
+    """
+
+    collective: str = "all_reduce"
+    algorithm: str = "auto"
+    size: Size = quantity(0)
+    hosts: str = "*"
+    order: Literal["as_named", "shuffled"] = "as_named"
+    ranks_per_host: int = 1
+    channels: int = 1
+    repeat: int = 1
+    eager: bool = True
+
+    def problems(self) -> Iterator[Problem]:
+        for field in ("ranks_per_host", "channels", "repeat"):
+            yield from _count(getattr(self, field), field)
+        if not self.hosts:
+            yield "hosts", self.hosts, 'a pattern of host names, such as "*" or "host1?"'
+        yield from super().problems()
+
+
+Traffic = Flows | Incast | Permutation | Uniform | AllToAll | Poisson | Collective
 
 
 def _positive_size(size: Size, name: str) -> Iterator[Problem]:

@@ -21,6 +21,7 @@ from fabric.errors import SpecError
 from fabric.spec.traffic import (
     LARGEST_START_PS,
     AllToAll,
+    Collective,
     Flows,
     Incast,
     Permutation,
@@ -71,7 +72,7 @@ def build_flows(scenario: Scenario, network: Network) -> FlowTable:
     -------
     FlowTable
         The flows of the first entry, then those of the second, and so on; several for a message that is
-        split over queue pairs.
+        split over queue pairs. Collectives are jobs (`fabric.workload.jobs`).
 
     Raises
     ------
@@ -99,6 +100,8 @@ def build_flows(scenario: Scenario, network: Network) -> FlowTable:
     taken = {entry.name for entry in scenario.traffic if entry.name}
     first = 0
     for index, entry in enumerate(scenario.traffic):
+        if isinstance(entry, Collective):
+            continue
         kind = _kind(entry)
         draws = EntryDraws.of_entry(scenario.run.seed, kind=kind, occurrence=kinds[kind])
         kinds[kind] += 1

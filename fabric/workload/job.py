@@ -1,0 +1,84 @@
+"""`Job`: a program on the hosts of a network.
+
+The program says what ranks do, the job where they are and what their connections are like. Several jobs
+share a network without knowing of each other.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from fabric.errors import SpecError
+from fabric.workload.program import Program
+
+if TYPE_CHECKING:
+    from fabric.spec.transport import Transport
+
+__all__ = ["Job"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Job:
+    """A program and its place.
+
+    Attributes
+    ----------
+    program : Program
+    hosts : array_like of int
+        Host number of each rank (and of each reducer, from `n_ranks` on); several ranks may share a host.
+    name : str
+        What its connections are called in results.
+    traffic_class : str or None
+        Of their data frames; None: as the transport says.
+    transport : Transport or None
+        None: the scenario's.
+    entry : int or None
+        Number of the traffic entry that it comes from; None: from no scenario.
+
+    Examples
+    --------
+    >>> from fabric.workload.program import ProgramBuilder
+    >>> work = ProgramBuilder(n_ranks=2)
+    >>> message = work.message(0, 1, size_bytes=100)
+    >>> Job(program=work.build(), hosts=[3, 7]).host_of.tolist()
+    [3, 7]
+    """
+
+    program: Program
+    hosts: npt.ArrayLike
+    name: str = "program"
+    traffic_class: str | None = None
+    transport: Transport | None = None
+    entry: int | None = None
+
+    @property
+    def host_of(self) -> npt.NDArray[np.int64]:
+        """Host number of each rank."""
+        return np.asarray(self.hosts, dtype=np.int64)
+
+    @property
+    def path(self) -> str:
+        """Where it is described."""
+        return f'program "{self.name}"' if self.entry is None else f"traffic[{self.entry}]"
+
+    def check_hosts(self, n_hosts: int) -> None:
+        """Refuse ranks that have no place, or none of the network's.
+
+        Raises
+        ------
+        SpecError
+        """
+        hosts = self.host_of
+        places = int(self.program.task_rank.max(initial=self.program.n_ranks - 1)) + 1
+        if hosts.ndim != 1 or len(hosts) < places:
+            raise SpecError(f"{self.path}.hosts", f"{hosts.size} hosts", f"one for each of {places} ranks")
+        wrong = np.flatnonzero((hosts < 0) | (hosts >= n_hosts))
+        if wrong.size:
+            rank = int(wrong[0])
+            raise SpecError(
+                f"{self.path}.hosts[{rank}]", int(hosts[rank]), f"a host number from 0 to {n_hosts - 1}"
+            )

@@ -1,0 +1,118 @@
+"""From the collective entries of a scenario to jobs: which hosts, in which order, what they do and how often.
+
+Ranks take the chosen hosts in the order of their numbers, or in one that is drawn; with several ranks a
+host, rank r is on host r // ranks_per_host of these. Repetitions follow each other at every rank. With
+jitter each rank first computes for a time that is drawn.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from fabric.errors import SpecError
+from fabric.spec.traffic import Collective as CollectiveSpec
+from fabric.topology.network import Network
+from fabric.workload.build import free_label
+from fabric.workload.collectives import Collective
+from fabric.workload.draws import EntryDraws, Stream
+from fabric.workload.job import Job
+from fabric.workload.program import Program, ProgramBuilder
+
+if TYPE_CHECKING:
+    from fabric.spec.scenario import Scenario
+
+__all__ = ["build_jobs"]
+
+
+def build_jobs(scenario: Scenario, network: Network) -> list[Job]:
+    """Make the jobs of a scenario, one for each collective entry.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        Its `traffic` and `run.seed` are used.
+    network : Network
+        Of the scenario's topology.
+
+    Returns
+    -------
+    list of Job
+
+    Raises
+    ------
+    SpecError
+        If an entry does not fit the network, or there is no such collective or algorithm.
+
+    Examples
+    --------
+    >>> from fabric.spec import Collective, Scenario, SingleSwitch
+    >>> from fabric.topology import build_network
+    >>> scenario = Scenario(
+    ...     topology=SingleSwitch(hosts=4), traffic=[Collective(collective="all_reduce", size="1MB")]
+    ... )
+    >>> [job] = build_jobs(scenario, build_network(scenario.topology))
+    >>> job.name, job.program.n_messages
+    ('collective', 24)
+    """
+    jobs: list[Job] = []
+    taken = {entry.name for entry in scenario.traffic if entry.name}
+    labels: set[str] = set()
+    for index, entry in enumerate(scenario.traffic):
+        if not isinstance(entry, CollectiveSpec):
+            continue
+        draws = EntryDraws.of_entry(scenario.run.seed, kind="collective", occurrence=len(jobs))
+        path = f"traffic[{index}]"
+        hosts = network.find_hosts(entry.hosts, path=f"{path}.hosts").astype(np.int64)
+        if entry.order == "shuffled":
+            hosts = hosts[np.argsort(draws.bits(Stream.HOST_ORDER, hosts), kind="stable")]
+        hosts = np.repeat(hosts, entry.ranks_per_host)
+        label = entry.name or free_label("collective", labels | taken)
+        labels.add(label)
+        jobs.append(
+            Job(
+                program=_program(entry, n_ranks=len(hosts), draws=draws, path=path),
+                hosts=hosts,
+                name=label,
+                traffic_class=entry.traffic_class,
+                transport=entry.transport,
+                entry=index,
+            )
+        )
+    return jobs
+
+
+def _program(entry: CollectiveSpec, *, n_ranks: int, draws: EntryDraws, path: str) -> Program:
+    options = {"channels": entry.channels} if entry.channels > 1 else {}
+    try:
+        collective = Collective(
+            kind=entry.collective,
+            n_ranks=n_ranks,
+            size_bytes=int(entry.size),
+            algorithm=entry.algorithm,
+            options=options,
+        )
+        template = collective.template()
+    except SpecError as error:
+        field = "collective" if error.path == "kind" else error.path
+        raise SpecError(f"{path}.{field}", error.value, error.allowed) from None
+    if template.n_reducers:
+        found = f"{entry.algorithm} with reduction in switches"
+        raise SpecError(f"{path}.algorithm", found, "an algorithm whose transfers are between ranks")
+    work = ProgramBuilder(n_ranks)
+    before: list[int] = []
+    if entry.jitter:
+        late = draws.uniform(Stream.JITTER, np.arange(n_ranks)) * int(entry.jitter)
+        before = [work.compute(rank, picoseconds=int(ps)) for rank, ps in enumerate(late.tolist())]
+    for _ in range(entry.repeat):
+        before = [
+            work.collective(
+                collective,
+                ranks=range(n_ranks),
+                after=before,
+                start_ps=int(entry.start),
+                eager=entry.eager,
+            )
+        ]
+    return work.build(path=path)
