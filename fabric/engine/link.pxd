@@ -10,7 +10,7 @@ from fabric.engine.port cimport LINK_WAKE_BIT, ODD_RECORDED, ODD_TICKS, ODD_TIMI
 from fabric.engine.recorder cimport record_start
 from fabric.engine.ring cimport Ring, ring_empty, ring_full, ring_grow, ring_slot
 from fabric.engine.rng cimport draw, frame_key, unit_interval
-from fabric.engine.types cimport i64, likely, sooner, u16, u32, u64, unlikely
+from fabric.engine.types cimport i64, later, likely, sooner, u16, u32, u64, unlikely
 from fabric.engine.node cimport Wake
 from fabric.engine.world cimport World, check
 
@@ -76,10 +76,12 @@ cdef inline Packet* occupy(World* w, Port* p, u32 size_bytes, i64 end_ps, i64 ar
 cdef inline Packet* begin_odd_frame(World* w, Port* p, u32 size_bytes, i64 start_ps) noexcept nogil:
     """`begin_frame` where the link needs more slots, or times are no plain multiples."""
     cdef u32 wire_bytes = size_bytes + p.gap_bytes
-    cdef i64 end_ps
+    cdef i64 end_ps = start_ps
     if unlikely(w.ties_by_start):
         start_ps -= start_ps % PS_PER_TICK
-    end_ps = start_ps + serialisation_ps(w, p, wire_bytes) + (FREE_PHASE_PS if w.ties_by_start else 0)
+        end_ps = later(end_ps, start_ps + serialisation_ps(w, p, wire_bytes) + FREE_PHASE_PS)
+    else:
+        end_ps += serialisation_ps(w, p, wire_bytes)
     if ring_full(&p.link) and not ring_grow(&p.link):
         w.out_of_memory = 1
         return &w.scratch

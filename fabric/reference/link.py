@@ -70,7 +70,7 @@ class Links:
         wire_bytes = frame.size_bytes + port.gap_bytes
         needed_bytes = min(wire_bytes, port.cut_bytes) if port.cut_bytes else wire_bytes
         began_ps = self._phases.tick(now_ps)
-        port.busy_ps = began_ps + port.serialization_ps(wire_bytes) + self._phases.free_ps
+        port.busy_ps = max(now_ps, began_ps + port.serialization_ps(wire_bytes) + self._phases.free_ps)
         port.is_sending = True
         port.tx_bytes += wire_bytes
         self._tally.started += 1
