@@ -20,7 +20,7 @@ from fabric.engine.sequence_set cimport set_add, set_has, set_take
 from fabric.engine.start cimport ON_DELIVERED, release_dependents
 from fabric.engine.turns cimport host_advance, host_try
 from fabric.engine.types cimport i64, likely, u8, u32, unlikely
-from fabric.engine.walker cimport advance_ports, on_arrived, try_ports
+from fabric.engine.walker cimport advance_other_ports, advance_ports, on_arrived, try_ports
 from fabric.engine.world cimport ERROR_MEMORY, World
 
 cdef enum:
@@ -202,7 +202,7 @@ cdef inline void take_messages(World* w, Node* n, Receiver* r, u32 flow, i64 tim
 
 
 cdef inline void on_special_data(World* w, Node* n, u32 port, Receiver* r, const Packet* frame, i64 time_ps) noexcept nogil:
-    """A data frame of a flow with selective repeat or delayed ACKs, or the last one of a message."""
+    """A data frame of a flow with selective repeat or delayed ACKs; or one of a connection whose messages have all come."""
     cdef u32 flow = frame.flow, path_hash = r.path_hash, before = r.expected
     cdef Reassembly* x = &w.reassembly[flow]
     cdef const TransportProfile* p = &w.transports[r.transport]
@@ -246,9 +246,6 @@ cdef inline void on_data(World* w, Node* n, u32 port, const Packet* frame, i64 t
         if r.alive != RECEIVER_PLAIN:
             on_special_data(w, n, port, r, frame, time_ps)
             return
-    if unlikely(frame.sequence + 1 == r.frames) and flow >= w.first_connection:
-        on_special_data(w, n, port, r, frame, time_ps)
-        return
     p = &w.transports[r.transport]
     host_advance(w, n, port, &w.ports[port], time_ps)
     if likely(frame.sequence == r.expected):
@@ -263,3 +260,6 @@ cdef inline void on_data(World* w, Node* n, u32 port, const Packet* frame, i64 t
     if kind != NO_ANSWER:
         answer(w, n, port, r, flow, kind, r.expected, r.mark_to_echo, logged, r.path_hash, time_ps)
         r.mark_to_echo = 0
+        if unlikely(r.expected == r.frames) and flow >= w.first_connection:
+            advance_other_ports(w, n, port, time_ps)
+            take_messages(w, n, r, flow, time_ps)

@@ -78,21 +78,6 @@ cdef inline void act_on_news(
     host_try(w, n, s.port, p, time_ps)
 
 
-cdef inline void on_selective_feedback(World* w, Node* n, u32 flow, Sender* s, Port* p, const Packet* frame, i64 time_ps) noexcept nogil:
-    """An ACK, NACK or CNP of a flow with selective repeat."""
-    cdef u32 before
-    host_advance(w, n, s.port, p, time_ps)
-    if frame.kind == CNP:
-        on_cnp(w, n, flow, s, p, time_ps)
-        return
-    before = s.acked
-    selective_news(w, flow, s, frame, time_ps)
-    if s.acked == s.frames:
-        complete(w, flow, s, time_ps)
-    else:
-        act_on_news(w, n, flow, s, p, frame, s.acked - before, time_ps)
-
-
 cdef inline u32 go_back_news(Sender* s, const Packet* frame, i64 time_ps) noexcept nogil:
     """An ACK or NACK says what has arrived, a NACK that the rest has not; how many frames are news."""
     cdef u32 acknowledged = 0
@@ -108,12 +93,25 @@ cdef inline u32 go_back_news(Sender* s, const Packet* frame, i64 time_ps) noexce
     return acknowledged
 
 
-cdef inline void on_connection_feedback(World* w, Node* n, u32 flow, Sender* s, Port* p, const Packet* frame, i64 time_ps) noexcept nogil:
-    """An ACK, NACK or CNP of a connection, which is never complete."""
-    cdef Connection* c = &w.connections[flow - w.first_connection]
+cdef inline void take_acknowledged(World* w, Node* n, u32 flow, const Sender* s, Connection* c, i64 time_ps) noexcept nogil:
+    """Lets the messages of a connection be done that have been acknowledged in full."""
     cdef Message message
+    while c.head != c.tail and message_slot(c, c.head).end <= s.acked:
+        message = message_slot(c, c.head)[0]
+        c.head += 1
+        w.flow_completed_ps[flow] = time_ps
+        on_acknowledged(w, n, message.operation, message.transfer, time_ps)
+    try_ports(w, n, time_ps)
+
+
+cdef inline void on_special_feedback(World* w, Node* n, u32 flow, Sender* s, Port* p, const Packet* frame, i64 time_ps) noexcept nogil:
+    """An ACK, NACK or CNP of a flow with selective repeat, or of a connection, which is never complete."""
+    cdef Connection* c = NULL
+    cdef bint ends = False
     cdef u32 acked = s.acked, next_frame
-    cdef bint ends = frame.kind != CNP and c.head != c.tail and frame.sequence >= message_slot(c, c.head).end
+    if s.flags & SENDER_CONNECTION:
+        c = &w.connections[flow - w.first_connection]
+        ends = frame.kind != CNP and c.head != c.tail and frame.sequence >= message_slot(c, c.head).end
     if ends:
         advance_ports(w, n, time_ps)
     else:
@@ -122,20 +120,19 @@ cdef inline void on_connection_feedback(World* w, Node* n, u32 flow, Sender* s, 
         on_cnp(w, n, flow, s, p, time_ps)
         return
     next_frame = s.next
-    if unlikely(s.flags & SENDER_SELECTIVE != 0):
+    if s.flags & SENDER_SELECTIVE:
         selective_news(w, flow, s, frame, time_ps)
     else:
         go_back_news(s, frame, time_ps)
-    if s.next != next_frame:
-        find_message(c, s)
+    if c != NULL:
+        if s.next != next_frame:
+            find_message(c, s)
+    elif s.acked == s.frames:
+        complete(w, flow, s, time_ps)
+        return
     act_on_news(w, n, flow, s, p, frame, s.acked - acked, time_ps)
-    while c.head != c.tail and message_slot(c, c.head).end <= s.acked:
-        message = message_slot(c, c.head)[0]
-        c.head += 1
-        w.flow_completed_ps[flow] = time_ps
-        on_acknowledged(w, n, message.operation, message.transfer, time_ps)
     if ends:
-        try_ports(w, n, time_ps)
+        take_acknowledged(w, n, flow, s, c, time_ps)
 
 
 cdef inline void on_feedback(World* w, Node* n, const Packet* frame, i64 time_ps) noexcept nogil:
@@ -145,10 +142,8 @@ cdef inline void on_feedback(World* w, Node* n, const Packet* frame, i64 time_ps
     cdef Port* p = &w.ports[s.port]
     cdef u32 acknowledged
     if unlikely(s.flags & (SENDER_COMPLETE | SENDER_SELECTIVE | SENDER_CONNECTION)):
-        if s.flags & SENDER_CONNECTION:
-            on_connection_feedback(w, n, flow, s, p, frame, time_ps)
-        elif not s.flags & SENDER_COMPLETE:
-            on_selective_feedback(w, n, flow, s, p, frame, time_ps)
+        if not s.flags & SENDER_COMPLETE:
+            on_special_feedback(w, n, flow, s, p, frame, time_ps)
         return
     host_advance(w, n, s.port, p, time_ps)
     if frame.kind == CNP:

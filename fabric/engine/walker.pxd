@@ -48,6 +48,14 @@ cdef inline void advance_ports(World* w, Node* n, i64 time_ps) noexcept nogil:
         nic_advance(w, n, port, &w.ports[port], time_ps)
 
 
+cdef inline void advance_other_ports(World* w, Node* n, u32 done, i64 time_ps) noexcept nogil:
+    """The same, but for a port that was advanced before the event began to act."""
+    cdef u32 port
+    for port in range(n.port_base, n.port_base + n.n_ports):
+        if port != done:
+            nic_advance(w, n, port, &w.ports[port], time_ps)
+
+
 cdef inline void try_ports(World* w, Node* n, i64 time_ps) noexcept nogil:
     """After all that an event has set off: what has been posted may begin."""
     cdef u32 port

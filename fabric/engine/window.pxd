@@ -163,6 +163,4 @@ cdef inline StopReason run_windows(World* w, i64 until_ps, u64 max_hops) noexcep
             return STOP_BUDGET
     if anything_left(w):
         return stop(w, STOP_UNTIL)
-    if w.completed_flows == w.first_connection and program_done(w):
-        return stop(w, STOP_FINISHED)
-    return stop(w, STOP_STALLED)
+    return stop(w, STOP_FINISHED if w.completed_flows == w.first_connection and program_done(w) else STOP_STALLED)
