@@ -8,10 +8,11 @@
     fabric topo FILE [--out FILE]
     fabric convert SOURCE... --out FILE
     fabric validate DIR [--only PATTERN] [--seeds N] [--markdown FILE] [--pictures DIR]
+    fabric matrix FILE [--per N] [--collectives direct] [--out FILE] [--array FILE]
     fabric schema
 
 FILE is a scenario, or the files of another simulator (`docs/formats.md`): a topology, flows, and possibly a
-configuration.
+configuration. Of `matrix` it is a training job (`docs/training.md`).
 
 Exit codes: 0 done; 1 a validation found something outside its grade; 2 something was described wrongly, or a
 file cannot be read or written, said in one line on standard error; 130 interrupted, after saving what was
@@ -106,6 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_topo(commands)
     _add_convert(commands)
     _add_validate(commands)
+    _add_matrix(commands)
     schema = commands.add_parser("schema", help="print the JSON Schema of scenario files")
     schema.set_defaults(command=_schema)
     return parser
@@ -214,6 +216,28 @@ def _add_validate(commands: Any) -> None:
     parser.add_argument("--pictures", metavar="DIR", help="draw time series there; nothing is graded then")
     parser.add_argument("--quiet", action="store_true", help="print only what is outside its grade")
     parser.set_defaults(command=_validate)
+
+
+def _add_matrix(commands: Any) -> None:
+    parser = commands.add_parser("matrix", help="describe and draw who sends how much in a training step")
+    parser.add_argument("job", metavar="FILE", help="training job (TOML)")
+    parser.add_argument(
+        "--per",
+        type=int,
+        metavar="N",
+        help="ranks of a row (default: so many that there are at most 512 rows)",
+    )
+    parser.add_argument(
+        "--collectives",
+        choices=("ring", "direct"),
+        default="ring",
+        help="which way their bytes go inside a group (default: ring)",
+    )
+    parser.add_argument(
+        "--out", metavar="FILE", help="image file, .png, .pdf or .svg (default: results/NAME-matrix.png)"
+    )
+    parser.add_argument("--array", metavar="FILE", help="NumPy file (.npz) with the matrix of each dimension")
+    parser.set_defaults(command=_matrix)
 
 
 def _run(options: argparse.Namespace) -> int:
@@ -478,6 +502,66 @@ def _validate(options: argparse.Namespace) -> int:
         write_whole(file, report.markdown_in(page).encode())
     print(report.text(missed_only=options.quiet))
     return MISSED if report.missed else DONE
+
+
+ROWS_OF_A_MATRIX = 512
+
+
+def _matrix(options: argparse.Namespace) -> int:
+    import io
+
+    import numpy as np
+
+    from fabric.io.files import write_whole
+    from fabric.plot import matrices, to_image
+    from fabric.training import communication_matrix, load_job
+    from fabric.training.volumes import NAMES
+
+    job = load_job(options.job)
+    name = re.sub(r"[^\w.+-]+", "-", job.name or Path(options.job).stem).strip("-.") or "job"
+    target = _out(options) or Path("results", f"{name}-matrix.png")
+    image_format = _image_format(target)
+    if options.array is not None and not options.array.endswith(".npz"):
+        raise SpecError("--array", options.array, "a file name ending in .npz")
+    matrix = communication_matrix(job, collectives=options.collectives)
+    per = options.per or -(-matrix.n_ranks // ROWS_OF_A_MATRIX)
+    arrays = {each: matrix.array(each, per=per) for each in matrix.pairs}
+    of = "rank" if per == 1 else f"group of {per} ranks"
+    model = job.shape.name or "model"
+    panels = {f"{each}: {NAMES[each]}": array for each, array in arrays.items()}
+    drawn = matrices(panels, of=of, title=f"Bytes sent in a step: {model} on {matrix.n_ranks} ranks")
+    write_whole(target, to_image(drawn[0], format=image_format))
+    if options.array is not None:
+        buffer = io.BytesIO()
+        np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
+        write_whole(Path(options.array), buffer.getvalue())
+    print(name)
+    for line in _matrix_lines(job, matrix):
+        print(f"  {line}")
+    print(f"\n  picture  {target}")
+    return DONE
+
+
+def _matrix_lines(job: Any, matrix: Any) -> list[str]:
+    from fabric.result.text import align, count_text
+    from fabric.training.volumes import GROUPS
+    from fabric.units import format_size
+
+    total = sum(matrix.total_bytes(each) for each in matrix.pairs)
+    rows = [["dimension", "group", "sent a rank", "share"]]
+    for each in matrix.pairs:
+        tokens, expert = GROUPS[each]
+        members = job.parallelism.groups(tokens, expert=expert).shape[1]
+        sent = matrix.total_bytes(each)
+        rows.append(
+            [
+                each,
+                f"{count_text(members)} ranks",
+                format_size(round(sent / matrix.n_ranks)),
+                f"{sent / total:.1%}",
+            ]
+        )
+    return align(rows)
 
 
 def _schema(options: argparse.Namespace) -> int:

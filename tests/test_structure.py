@@ -47,6 +47,7 @@ LAYERS: dict[str, set[str]] = {
         *("scenario", "spec", "topology", "units", "workload"),
     },
     "sweep": {"errors", "io", "result", "scenario", "simulate", "spec"},
+    "training": {"errors", "keyed_hash", "spec", "workload"},
     "plot": {"analysis", "errors", "result", "topology"},
     "convert": {
         *("errors", "formats", "io", "result", "scenario"),
@@ -58,7 +59,7 @@ LAYERS: dict[str, set[str]] = {
     },
     "cli": {
         *("convert", "errors", "formats", "interrupt", "io", "plot", "result", "scenario", "simulate"),
-        *("spec", "sweep", "topology", "units", "validation", "version"),
+        *("spec", "sweep", "topology", "training", "units", "validation", "version"),
     },
     "__main__": {"cli"},
 }

@@ -7,6 +7,7 @@ matplotlib is imported when the first picture is drawn.
 
 from .comparison import comparison
 from .completion import fct_cdf, slowdown_by_size
+from .matrix import matrices, matrix
 from .pairs import side_by_side
 from .queues import queues
 from .rates import rates
@@ -17,6 +18,8 @@ from .utilisation import utilisation
 __all__ = [
     "comparison",
     "fct_cdf",
+    "matrices",
+    "matrix",
     "queues",
     "rates",
     "side_by_side",
