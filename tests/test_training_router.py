@@ -1,4 +1,4 @@
-"""Which experts tokens go to, and the matrices of that: published examples, closed forms, and counting by hand."""
+"""Which experts tokens go to, and the matrices of that: published, in closed form, and by hand."""
 
 from __future__ import annotations
 
