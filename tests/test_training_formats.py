@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import os
 import struct
 from collections import Counter
 from pathlib import Path
@@ -26,7 +27,8 @@ from fabric.formats.chakra import (
     read_chakra_groups,
 )
 
-SAMPLES = Path(__file__).resolve().parents[2] / "shared" / "samples"
+SHARED = Path(os.environ.get("FABRIC_FOREIGN_FILES", Path(__file__).resolve().parents[2] / "shared"))
+SAMPLES = SHARED / "samples"
 real = pytest.mark.skipif(not SAMPLES.exists(), reason="real files are beside the repository")
 
 

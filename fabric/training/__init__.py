@@ -36,6 +36,7 @@ from fabric.training.router import (
 from fabric.training.schedule import Passage, PassTimes, Schedule, Timeline, execute
 from fabric.training.schedules import SCHEDULES, bubble_time, build_schedule
 from fabric.training.stages import split_layers
+from fabric.training.step import Step, StepTimes, build_step
 from fabric.training.volumes import Volume, context_block_bytes, held_parameters, volumes, wire_bytes
 
 __all__ = [
@@ -52,6 +53,8 @@ __all__ = [
     "Passage",
     "Quantised",
     "Schedule",
+    "Step",
+    "StepTimes",
     "Timeline",
     "TopK",
     "TrainingJob",
@@ -59,6 +62,7 @@ __all__ = [
     "balanced_choice",
     "bubble_time",
     "build_schedule",
+    "build_step",
     "check_choice",
     "choose_experts",
     "communication_matrix",

@@ -19,7 +19,17 @@ from fabric.errors import SpecError
 from fabric.training.job import TrainingJob
 from fabric.training.stages import split_layers
 
-__all__ = ["GROUPS", "NAMES", "Volume", "context_block_bytes", "held_parameters", "volumes", "wire_bytes"]
+__all__ = [
+    "GROUPS",
+    "NAMES",
+    "Volume",
+    "attention_bytes",
+    "chunk_parameters",
+    "context_block_bytes",
+    "held_parameters",
+    "volumes",
+    "wire_bytes",
+]
 
 GROUPS = {
     "tp": ("tp", False),
@@ -95,6 +105,21 @@ class Volume:
         return self.count * wire_bytes(self.collective, self.size_bytes, n_ranks=self.n_ranks)
 
 
+def chunk_parameters(job: TrainingJob, position: int, *, embedding: bool = True) -> tuple[Fraction, Fraction]:
+    """As `held_parameters`, of the chunk at one position of the model."""
+    model, layout = job.shape, job.parallelism
+    chunks = split_layers(model.layers, pp=layout.pp, vpp=layout.vpp)
+    layers = chunks[position % layout.pp][position // layout.pp]
+    dense = sum(model.dense_parameters(layer) for layer in layers)
+    routed = sum(model.routed_parameters(layer) for layer in layers)
+    if embedding and position == 0:
+        dense += model.embedding_parameters
+    if embedding and position == layout.pp * layout.vpp - 1:
+        copy = model.vocabulary * model.hidden if model.tied and layout.pp > 1 else model.output_parameters
+        dense += copy + model.norm_parameters
+    return Fraction(dense, layout.tp), Fraction(routed, layout.expert_tp * layout.ep)
+
+
 def held_parameters(job: TrainingJob, *, stage: int, embedding: bool = True) -> tuple[Fraction, Fraction]:
     """Parameters on one rank: those of its dense part, and those of routed experts.
 
@@ -115,19 +140,12 @@ def held_parameters(job: TrainingJob, *, stage: int, embedding: bool = True) -> 
     >>> int(held_parameters(job, stage=3)[0])
     2718148608
     """
-    model, layout = job.shape, job.parallelism
-    chunks = split_layers(model.layers, pp=layout.pp, vpp=layout.vpp)
+    layout = job.parallelism
     if not 0 <= stage < layout.pp:
         raise SpecError("stage", stage, f"0 to {layout.pp - 1}")
-    layers = [layer for chunk in chunks[stage] for layer in chunk]
-    dense = sum(model.dense_parameters(layer) for layer in layers)
-    routed = sum(model.routed_parameters(layer) for layer in layers)
-    if embedding and stage == 0:
-        dense += model.embedding_parameters
-    if embedding and stage == layout.pp - 1:
-        copy = model.vocabulary * model.hidden if model.tied and layout.pp > 1 else model.output_parameters
-        dense += copy + model.norm_parameters
-    return Fraction(dense, layout.tp), Fraction(routed, layout.expert_tp * layout.ep)
+    chunks = range(stage, layout.pp * layout.vpp, layout.pp)
+    each = [chunk_parameters(job, position, embedding=embedding) for position in chunks]
+    return sum((dense for dense, _ in each), Fraction(0)), sum((routed for _, routed in each), Fraction(0))
 
 
 def context_block_bytes(job: TrainingJob) -> Fraction:
@@ -135,11 +153,11 @@ def context_block_bytes(job: TrainingJob) -> Fraction:
 
     Where there are fewer heads of keys than tensor ranks, each rank has one.
     """
-    return sum(_attention_bytes(job)[1:3], Fraction(0))
+    return sum(attention_bytes(job)[1:3], Fraction(0))
 
 
-def _attention_bytes(job: TrainingJob) -> tuple[Fraction, Fraction, Fraction, Fraction]:
-    """Queries, keys, values and output of attention of one micro-batch on one rank."""
+def attention_bytes(job: TrainingJob) -> tuple[Fraction, Fraction, Fraction, Fraction]:
+    """Bytes of queries, keys, values and output of attention, of one micro-batch on one rank."""
     model, layout = job.shape, job.parallelism
     tokens = job.micro_batch * (job.sequence // layout.cp)
     if model.latent is not None:
@@ -250,7 +268,7 @@ def _context(job: TrainingJob, stage: int) -> Iterator[Volume]:
 
     again = int(job.recompute)
     if job.context == "all_to_all":
-        for what, each in zip(("queries", "keys", "values", "output"), _attention_bytes(job), strict=True):
+        for what, each in zip(("queries", "keys", "values", "output"), attention_bytes(job), strict=True):
             yield row(what, "all_to_all", each, 2 + again)
         return
     gathered = layout.cp * context_block_bytes(job)
