@@ -20,7 +20,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fabric import analysis, convert, plot, spec, topology, units, workload
+    from fabric import analysis, convert, plot, spec, topology, training, units, workload
     from fabric.errors import (
         FabricError,
         SimulationError,
@@ -167,11 +167,12 @@ __all__ = [
     "run_sweep",
     "spec",
     "topology",
+    "training",
     "units",
     "workload",
 ]
 
-_MODULES = ("analysis", "convert", "plot", "spec", "topology", "units", "workload")
+_MODULES = ("analysis", "convert", "plot", "spec", "topology", "training", "units", "workload")
 
 _NAMES = {
     "Duration": "fabric.units",

@@ -225,7 +225,7 @@ def _add_matrix(commands: Any) -> None:
         "--per",
         type=int,
         metavar="N",
-        help="ranks of a row (default: so many that there are at most 512 rows)",
+        help="ranks of a row (default: so many that there are at most 128 rows)",
     )
     parser.add_argument(
         "--collectives",
@@ -504,7 +504,7 @@ def _validate(options: argparse.Namespace) -> int:
     return MISSED if report.missed else DONE
 
 
-ROWS_OF_A_MATRIX = 512
+ROWS_OF_A_MATRIX = 128
 
 
 def _matrix(options: argparse.Namespace) -> int:
@@ -524,7 +524,7 @@ def _matrix(options: argparse.Namespace) -> int:
     if options.array is not None and not options.array.endswith(".npz"):
         raise SpecError("--array", options.array, "a file name ending in .npz")
     matrix = communication_matrix(job, collectives=options.collectives)
-    per = options.per or -(-matrix.n_ranks // ROWS_OF_A_MATRIX)
+    per = options.per if options.per is not None else -(-matrix.n_ranks // ROWS_OF_A_MATRIX)
     arrays = {each: matrix.array(each, per=per) for each in matrix.pairs}
     of = "rank" if per == 1 else f"group of {per} ranks"
     model = job.shape.name or "model"

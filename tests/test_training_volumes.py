@@ -375,6 +375,27 @@ def test_every_dimension_has_a_name() -> None:
     assert set(NAMES) == set(GROUPS)
 
 
+def test_a_picture_loses_no_entry() -> None:
+    from fabric.plot import matrices, matrix
+
+    sent = np.zeros((1000, 1000))
+    sent[0, 999], sent[501, 3] = 10.0, 1000.0
+    axes = matrix(sent, of="server", name="far")
+    (image,) = axes.get_images()
+    drawn = np.ma.asarray(image.get_array())
+    assert sorted(drawn.compressed().tolist()) == [10.0, 1000.0]
+    assert drawn[0, -1] == 10.0
+    assert tuple(image.get_extent()) == (-0.5, 999.5, 999.5, -0.5)
+    assert axes.get_xlabel() == "Receiving server"
+    both = matrices({"a": sent, "b": sent / 1000, "c": sent, "d": sent * 0}, title="t", note="n")
+    assert [each.get_title(loc="left") for each in both] == ["a", "b", "c", "d"]
+    norms = {each.get_images()[0].norm.vmin for each in both}
+    assert norms == {0.01}
+    for wrong in ({}, {"a": np.ones((2, 3))}, {"a": -np.ones((2, 2))}):
+        with pytest.raises(SpecError, match="matrix"):
+            matrices(wrong)
+
+
 # Compression.
 
 

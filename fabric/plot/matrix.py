@@ -24,6 +24,9 @@ COLUMNS = 3
 DECADES = 6
 """What is smaller than the largest by more than this has the lightest colour."""
 
+MOST_ROWS = 200
+"""Of a panel; of a larger matrix each square shows the largest of its entries, so that none is lost."""
+
 _UNITS = ((10**15, "PB"), (10**12, "TB"), (10**9, "GB"), (10**6, "MB"), (10**3, "KB"), (1, "B"))
 
 
@@ -66,13 +69,14 @@ def matrix(
     low, high = limits or _limits([given])
     with styled(ax, size=(PANEL_INCHES * 1.3, PANEL_INCHES)) as axes:
         axes.grid(False)
-        shown = np.ma.masked_equal(given, 0)
+        shown = np.ma.masked_equal(_largest(given), 0)
         axes.imshow(
             np.ma.maximum(shown, low),
             cmap=COLOURS_OF_BYTES,
             norm=LogNorm(low, high),
-            interpolation="nearest" if len(given) <= 256 else "none",
+            interpolation="nearest",
             aspect="equal",
+            extent=(-0.5, len(given) - 0.5, len(given) - 0.5, -0.5),
         )
         axes.spines[["top", "right"]].set_visible(True)
         axes.spines[:].set_color(GREY)
@@ -138,6 +142,15 @@ def matrices(
         if note:
             figure.supxlabel(note, x=0.01, ha="left", fontsize=NOTE_SIZE, color=GREY)
     return tuple(used)
+
+
+def _largest(given: Any) -> Any:
+    """Largest entry of each square, of so many that there are at most `MOST_ROWS`."""
+    width = -(-len(given) // MOST_ROWS)
+    rows = -(-len(given) // width)
+    room = np.zeros((rows * width, rows * width))
+    room[: len(given), : len(given)] = given
+    return room.reshape(rows, width, rows, width).max(axis=(1, 3))
 
 
 def _limits(each: list[Any]) -> tuple[float, float]:
