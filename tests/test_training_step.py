@@ -10,7 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from fabric._core import Engine
 from fabric.errors import SpecError
+from fabric.lower import lower
+from fabric.reference import Simulator
+from fabric.spec import LeafSpine, Permutation, Scenario
 from fabric.training import (
     Model,
     Parallelism,
@@ -23,6 +27,7 @@ from fabric.training import (
     volumes,
 )
 from fabric.training.volumes import GROUPS
+from fabric.workload.job import Job
 
 TIMES = StepTimes(forward_ps=1000, backward_ps=2000, weight_ps=1000)
 
@@ -178,3 +183,29 @@ def test_times_that_are_none() -> None:
         StepTimes(forward_ps=-1, backward_ps=1)
     with pytest.raises(SpecError, match="weight_ps"):
         StepTimes(forward_ps=1, backward_ps=1, weight_ps=2)
+
+
+def test_both_engines_run_a_step_and_send_its_volumes() -> None:
+    """Payload by dimension, of a mixture of experts on 16 ranks with every dimension but context."""
+    job = job_of({"tp": 2, "dp": 2, "pp": 4, "zero": 1}, moe=True)
+    step = build_step(job, times=TIMES, schedule="zb1p")
+    scenario = Scenario(
+        topology=LeafSpine(leaves=2, spines=2, hosts_per_leaf=8), traffic=[Permutation(size="1KB")]
+    )
+    lowered = lower(scenario, jobs=[Job(program=step.program, hosts=np.arange(16))])
+    of = np.array(step.dimension)
+    stages = job.parallelism.pp
+    each = [volumes(job, stage=stage) for stage in range(stages)]
+    ends = []
+    for engine in (Engine(lowered), Simulator(lowered)):
+        assert engine.run() == "FINISHED"
+        columns = engine.columns()
+        assert (columns["task_left_ps"] >= 0).all()
+        assert columns["task_left_ps"].max() > ideal(step)
+        sent = columns["operation_sent_bytes"]
+        for dimension in ("tp", "ep", "dp", "edp", "pp"):
+            per_stage = [sum(row.wire_bytes for row in rows if row.dimension == dimension) for rows in each]
+            assert sent[of == dimension].sum() == sum(per_stage) * 4, dimension
+        assert not sent[of == "compute"].any()
+        ends.append(columns["task_left_ps"].tolist())
+    assert ends[0] == ends[1]
