@@ -20,7 +20,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fabric import analysis, convert, plot, spec, topology, units, workload
+    from fabric import analysis, checks, convert, plot, reliability, spec, topology, units, workload
     from fabric.errors import (
         FabricError,
         SimulationError,
@@ -157,12 +157,14 @@ __all__ = [
     "Uniform",
     "__version__",
     "analysis",
+    "checks",
     "convert",
     "dump_scenario",
     "host_count",
     "json_schema",
     "load_scenario",
     "plot",
+    "reliability",
     "run",
     "run_sweep",
     "spec",
@@ -171,7 +173,9 @@ __all__ = [
     "workload",
 ]
 
-_MODULES = ("analysis", "convert", "plot", "spec", "topology", "units", "workload")
+_MODULES = (
+    *("analysis", "checks", "convert", "plot", "reliability", "spec", "topology", "units", "workload"),
+)
 
 _NAMES = {
     "Duration": "fabric.units",

@@ -25,7 +25,8 @@ LAYERS: dict[str, set[str]] = {
     "keyed_hash": set(),
     "lowered": set(),
     "interrupt": set(),
-    "analysis": {"spec"},
+    "reliability": set(),
+    "analysis": {"spec", "topology"},
     "spec": {"errors", "units"},
     "formats": {"errors", "units"},
     "topology": {"errors", "formats", "spec", "units"},
@@ -47,6 +48,10 @@ LAYERS: dict[str, set[str]] = {
         *("scenario", "spec", "topology", "units", "workload"),
     },
     "sweep": {"errors", "io", "result", "scenario", "simulate", "spec"},
+    "checks": {
+        *("analysis", "errors", "lower", "lowered", "lowering", "result", "spec", "topology", "units"),
+        "workload",
+    },
     "plot": {"analysis", "errors", "result", "topology"},
     "convert": {
         *("errors", "formats", "io", "result", "scenario"),
@@ -57,8 +62,8 @@ LAYERS: dict[str, set[str]] = {
         *("spec", "topology"),
     },
     "cli": {
-        *("convert", "errors", "formats", "interrupt", "io", "plot", "result", "scenario", "simulate"),
-        *("spec", "sweep", "topology", "units", "validation", "version"),
+        *("checks", "convert", "errors", "formats", "interrupt", "io", "plot", "result", "scenario"),
+        *("simulate", "spec", "sweep", "topology", "units", "validation", "version"),
     },
     "__main__": {"cli"},
 }
