@@ -14,9 +14,10 @@
 FILE is a scenario, or the files of another simulator (`docs/formats.md`): a topology, flows, and possibly a
 configuration.
 
-Exit codes: 0 done; 1 a validation found something outside its grade, or a checked network can deadlock;
-2 something was described wrongly, or a file cannot be read or written, said in one line on standard error; 130 interrupted, after saving what was
-recorded. Output is written whole or not at all, and a result is saved before its picture is drawn.
+Exit codes: 0 done; 1 a validation found something outside its grade, or a checked network can deadlock; 2
+something was described wrongly, or a file cannot be read or written, said in one line on standard error;
+130 interrupted, after saving what was recorded. Output is written whole or not at all, and a result is
+saved before its picture is drawn.
 """
 
 from __future__ import annotations

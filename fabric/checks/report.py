@@ -25,7 +25,7 @@ MOST_CYCLES = 8
 
 @dataclass(frozen=True)
 class State:
-    """Something that is down, all of it at once (empty: nothing), and what is then true of lossless classes."""
+    """What is down, all of it at once (empty: nothing), and what is then true of lossless classes."""
 
     failed: str
     classes: tuple[ClassCheck, ...]
