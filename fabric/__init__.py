@@ -20,7 +20,18 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fabric import analysis, convert, plot, spec, topology, training, units, workload
+    from fabric import (
+        analysis,
+        checks,
+        convert,
+        plot,
+        reliability,
+        spec,
+        topology,
+        training,
+        units,
+        workload,
+    )
     from fabric.errors import (
         FabricError,
         SimulationError,
@@ -157,12 +168,14 @@ __all__ = [
     "Uniform",
     "__version__",
     "analysis",
+    "checks",
     "convert",
     "dump_scenario",
     "host_count",
     "json_schema",
     "load_scenario",
     "plot",
+    "reliability",
     "run",
     "run_sweep",
     "spec",
@@ -172,7 +185,9 @@ __all__ = [
     "workload",
 ]
 
-_MODULES = ("analysis", "convert", "plot", "spec", "topology", "training", "units", "workload")
+_MODULES = (
+    *("analysis", "checks", "convert", "plot", "reliability", "spec", "topology", "training", "units", "workload"),
+)
 
 _NAMES = {
     "Duration": "fabric.units",

@@ -6,6 +6,7 @@
                        [--until 5ms] [--engine NAME]
     fabric plot DIR [--kind queues] [--ports PATTERN] [--out FILE]
     fabric topo FILE [--out FILE]
+    fabric check FILE [--routes traffic] [--fail NAME,...]... [--remedy NAME] [--out FILE]
     fabric convert SOURCE... --out FILE
     fabric validate DIR [--only PATTERN] [--seeds N] [--markdown FILE] [--pictures DIR]
     fabric matrix FILE [--per N] [--collectives direct] [--out FILE] [--array FILE]
@@ -14,9 +15,10 @@
 FILE is a scenario, or the files of another simulator (`docs/formats.md`): a topology, flows, and possibly a
 configuration. Of `matrix` it is a training job (`docs/training.md`).
 
-Exit codes: 0 done; 1 a validation found something outside its grade; 2 something was described wrongly, or a
-file cannot be read or written, said in one line on standard error; 130 interrupted, after saving what was
-recorded. Output is written whole or not at all, and a result is saved before its picture is drawn.
+Exit codes: 0 done; 1 a validation found something outside its grade, or a checked network can deadlock; 2
+something was described wrongly, or a file cannot be read or written, said in one line on standard error;
+130 interrupted, after saving what was recorded. Output is written whole or not at all, and a result is
+saved before its picture is drawn.
 """
 
 from __future__ import annotations
@@ -105,6 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     _add_run(commands)
     _add_plot(commands)
     _add_topo(commands)
+    _add_check(commands)
     _add_convert(commands)
     _add_validate(commands)
     _add_matrix(commands)
@@ -198,6 +201,30 @@ def _add_topo(commands: Any) -> None:
         "--out", metavar="FILE", help="image file, .png, .pdf or .svg (default: results/NAME-topology.png)"
     )
     parser.set_defaults(command=_topo)
+
+
+def _add_check(commands: Any) -> None:
+    parser = commands.add_parser("check", help="look for deadlocks, doubtful settings and failure domains")
+    parser.add_argument("scenario", metavar="FILE", help="scenario file (TOML)")
+    _add_overrides(parser)
+    parser.add_argument(
+        "--routes",
+        choices=("all", "traffic"),
+        default="all",
+        help="routes between all hosts (default), or those of the scenario's flows",
+    )
+    parser.add_argument(
+        "--fail",
+        metavar="NAME,...",
+        action="append",
+        default=[],
+        help="what is down at once, such as leaf0-spine1,spine3; repeated: several such cases, one after the "
+        "other (default: nothing, then each cable and switch by itself)",
+    )
+    parser.add_argument("--no-single", action="store_true", help="do not try each failure by itself")
+    parser.add_argument("--remedy", choices=("up-down", "classes", "lossy"), help="check with this applied")
+    parser.add_argument("--out", metavar="FILE", help="draw failure domains, .png, .pdf or .svg")
+    parser.set_defaults(command=_check)
 
 
 def _add_validate(commands: Any) -> None:
@@ -426,6 +453,32 @@ def _topo(options: argparse.Namespace) -> int:
         print(f"  {line}")
     print(f"\n  picture  {target}")
     return DONE
+
+
+def _check(options: argparse.Namespace) -> int:
+    from fabric.checks import check_scenario
+
+    scenario = _load(options.scenario, options.set)
+    target = _out(options)
+    image_format = None if target is None else _image_format(target)
+    report = check_scenario(
+        scenario,
+        routes=options.routes,
+        fail=options.fail,
+        single=not options.no_single,
+        apply=options.remedy,
+    )
+    if target is not None and image_format is not None:
+        from fabric.io.files import write_whole
+        from fabric.plot import failure_domains, to_image
+
+        write_whole(target, to_image(failure_domains(report.domains), format=image_format))
+    print(_name_of(scenario, options.scenario))
+    for line in report.lines():
+        print(f"  {line}".rstrip())
+    if target is not None:
+        print(f"\n  picture  {target}")
+    return MISSED if report.can_deadlock else DONE
 
 
 def _topology_of(path: str, overrides: Sequence[str]) -> tuple[str, Any]:

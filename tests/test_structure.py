@@ -25,7 +25,8 @@ LAYERS: dict[str, set[str]] = {
     "keyed_hash": set(),
     "lowered": set(),
     "interrupt": set(),
-    "analysis": {"spec"},
+    "reliability": set(),
+    "analysis": {"spec", "topology"},
     "spec": {"errors", "units"},
     "formats": {"errors", "units"},
     "topology": {"errors", "formats", "spec", "units"},
@@ -48,6 +49,10 @@ LAYERS: dict[str, set[str]] = {
     },
     "sweep": {"errors", "io", "result", "scenario", "simulate", "spec"},
     "training": {"errors", "keyed_hash", "spec", "workload"},
+    "checks": {
+        *("analysis", "errors", "lower", "lowered", "lowering", "result", "spec", "topology", "units"),
+        "workload",
+    },
     "plot": {"analysis", "errors", "result", "topology"},
     "convert": {
         *("errors", "formats", "io", "result", "scenario"),
@@ -60,6 +65,8 @@ LAYERS: dict[str, set[str]] = {
     "cli": {
         *("convert", "errors", "formats", "interrupt", "io", "plot", "result", "scenario", "simulate"),
         *("spec", "sweep", "topology", "training", "units", "validation", "version"),
+        *("checks", "convert", "errors", "formats", "interrupt", "io", "plot", "result", "scenario"),
+        *("simulate", "spec", "sweep", "topology", "units", "validation", "version"),
     },
     "__main__": {"cli"},
 }

@@ -7,6 +7,7 @@ matplotlib is imported when the first picture is drawn.
 
 from .comparison import comparison
 from .completion import fct_cdf, slowdown_by_size
+from .domains import failure_domains
 from .matrix import matrices, matrix
 from .pairs import side_by_side
 from .queues import queues
@@ -17,6 +18,7 @@ from .utilisation import utilisation
 
 __all__ = [
     "comparison",
+    "failure_domains",
     "fct_cdf",
     "matrices",
     "matrix",
