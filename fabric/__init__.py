@@ -186,7 +186,18 @@ __all__ = [
 ]
 
 _MODULES = (
-    *("analysis", "checks", "convert", "plot", "reliability", "spec", "topology", "training", "units", "workload"),
+    *(
+        "analysis",
+        "checks",
+        "convert",
+        "plot",
+        "reliability",
+        "spec",
+        "topology",
+        "training",
+        "units",
+        "workload",
+    ),
 )
 
 _NAMES = {
