@@ -8,9 +8,10 @@ from support_lowered import PLENTY, TRANSPORT_DEFAULTS, US, busy_lowered, port_t
 
 from fabric.lowered import STREAMS, DropReason, Lowered
 from fabric.reference import Simulator
-from fabric.reference.clock import arrival_tie
+from fabric.reference.clock import InsertionClock, TimerKind, arrival_tie
 from fabric.reference.dcqcn_paper import DcqcnPaper
 from fabric.reference.dcqcn_vendor import DcqcnVendor
+from fabric.reference.dcqcn_vendor_timers import DcqcnVendorTimers
 from fabric.reference.ecn import mark_probability
 from fabric.reference.link import loss_probability
 from fabric.reference.rng import fmix32, mix64, pow_int
@@ -442,6 +443,85 @@ class TestVendorDcqcn:
             stepped.catch_up(t)
         stepped.catch_up(2000 * US + 1)
         assert (stepped.current_bps, stepped.target_bps) == (whole.current_bps, whole.target_bps)
+
+
+MARK, LATE_MARK = TimerKind.FLOW_START, TimerKind.DELAYED_ACK
+"""Events that stand for what brings a mark: scheduled from the beginning, or 0.5 us ahead."""
+
+
+class TestVendorDcqcnWithTimersAsEvents:
+    """What was scheduled first acts first: cuts are scheduled 4 us ahead, alpha updates 1 us."""
+
+    def trace(
+        self, marks_us: list[float], until_us: float, *, late: bool = False
+    ) -> tuple[DcqcnVendorTimers, list[tuple[float, float]]]:
+        clock, changes = InsertionClock([0]), []
+        control = DcqcnVendorTimers(
+            Transport(**{**TRANSPORT_DEFAULTS, **HPCC_CONSTANTS}),
+            line_bps=100e9,
+            on_change=lambda t, rate: changes.append((t / US, rate / 1e9)),
+            set_timer=lambda timer, t: clock.schedule_timer(t, 0, TimerKind.CONGESTION, timer),
+        )
+        for mark_us in marks_us:
+            at_ps = round(mark_us * US)
+            clock.schedule_timer(at_ps - late * US // 2, 0, LATE_MARK if late else MARK, 0)
+        clock.schedule_timer(round(until_us * US) + 1, 0, TimerKind.PFC_EFFECT, 0)
+        while clock.peek_ps() is not None:
+            event = clock.pop()
+            if event.major == LATE_MARK:
+                clock.schedule_timer(event.time_ps + US // 2, 0, MARK, 0)
+            elif event.major == MARK:
+                control.on_mark(event.time_ps)
+            elif event.major == TimerKind.CONGESTION:
+                control.on_timer(event.minor, number=event.scheduled, now_ps=event.time_ps)
+        return control, changes
+
+    def test_without_ties_it_is_the_same(self) -> None:
+        marks_us = [0, 5, 650.5, 651.2, 700]
+        events, changes = self.trace(marks_us, 2000)
+        lazy, expected = TestVendorDcqcn().trace(marks_us, 2000)
+        assert [t for t, _ in changes] == [t for t, _ in expected]
+        assert [rate for _, rate in changes] == pytest.approx([rate for _, rate in expected], rel=1e-12)
+        assert events.target_bps == pytest.approx(lazy.target_bps, rel=1e-12)
+
+    @pytest.mark.parametrize(("late", "cuts_us"), [(False, [5.001, 9.001]), (True, [5.001, 13.001])])
+    def test_a_mark_at_the_instant_of_a_cut(self, late: bool, cuts_us: list[float]) -> None:
+        _, changes = self.trace([1, 9.001], 14, late=late)
+        assert [t for t, _ in changes] == cuts_us
+
+    @pytest.mark.parametrize(("late", "alpha"), [(False, 1.0), (True, 255 / 256)])
+    def test_a_mark_at_the_instant_of_an_alpha_update(self, late: bool, alpha: float) -> None:
+        control, _ = self.trace([1, 2], 2.5, late=late)
+        assert control.alpha == alpha
+        assert control.mark_for_alpha == late
+
+    def test_a_cut_starts_the_increase_clock_anew(self) -> None:
+        _, changes = self.trace([0, 302], 605)
+        assert [t for t, _ in changes] == [4.001, 304.001, 304.001, 604.001]
+
+    def test_clocks_alone_do_not_keep_a_run_going(self) -> None:
+        lowered = incast(
+            4,
+            200,
+            profile=SHALLOW_RED,
+            transport={"congestion": 2, "feedback": 2, "rto_ps": 0},
+            port_loss=0.1,
+            flow_record=1,
+        )
+        simulator = Simulator(lowered, order="insertion")
+        assert simulator.run() == "STALLED"
+        assert (simulator.rows("rate")["aux"] < 400e9).any()
+
+    def test_a_run_may_be_stopped_anywhere(self) -> None:
+        transport = {"congestion": 2, "feedback": 2}
+        lowered = incast(4, 200, profile=SHALLOW_RED, transport=transport)
+        whole = Simulator(lowered, order="insertion")
+        assert whole.run() == "FINISHED"
+        whole.check_invariants()
+        stepped = Simulator(lowered, order="insertion")
+        while stepped.run(max_hops=7) == "BUDGET":
+            pass
+        assert stepped.columns()["counters"] == whole.columns()["counters"]
 
 
 SHALLOW_RED = {"ecn_mode": 2, "ecn_kmin_bytes": 0, "ecn_kmax_bytes": 8_320}

@@ -123,7 +123,9 @@ def import_files(
             switch=specs.switch,
             nic=specs.nic,
             transport=specs.transport,
-            routing=specs.routing.replace(udp_port=flows.udp_port or specs.routing.udp_port),
+            routing=specs.routing
+            if flows.udp_port is None
+            else specs.routing.replace(udp_port=flows.udp_port),
             run=specs.run,
             record=specs.record,
         )

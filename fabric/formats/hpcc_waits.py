@@ -30,7 +30,7 @@ def parse_waits(file: str | Path, *, n_flows: int) -> list[tuple[int, int, int]]
     Raises
     ------
     SpecError
-        Naming file and line: a line without two numbers of flows.
+        Naming file and line: a line without two numbers of different flows.
     """
     waits = []
     for number, row in enumerate(read_text(file).splitlines(), start=1):
@@ -41,5 +41,7 @@ def parse_waits(file: str | Path, *, n_flows: int) -> list[tuple[int, int, int]]
         if len(words) != 2:
             raise SpecError(where, row.strip(), "two numbers of flows: one that waits, and its predecessor")
         flow, predecessor = (whole(word, where=where, high=n_flows - 1) for word in words)
+        if flow == predecessor:
+            raise SpecError(where, row.strip(), "two different flows")
         waits.append((flow, predecessor, number))
     return waits

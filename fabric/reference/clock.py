@@ -36,7 +36,7 @@ class TimerKind:
     """Which timer acts first at one node and instant."""
 
     PFC_EFFECT, RETRANSMISSION, FLOW_START, DELAYED_ACK = range(4)
-    COPIED, ENTER, BEGIN, DEFERRED_START = range(4, 8)
+    COPIED, ENTER, BEGIN, DEFERRED_START, CONGESTION = range(4, 9)
 
 
 class Event(NamedTuple):
@@ -129,9 +129,9 @@ class Clock:
         tie = began_ps if self._by_start else arrival_tie(time_ps, self._tie_keys[node], local_port)
         self._push(time_ps, node, Phase.ARRIVAL, tie, local_port, frame)
 
-    def schedule_timer(self, time_ps: int, node: int, kind: int, ident: int) -> None:
-        """Let a timer of this kind act at the end of that instant."""
-        self._push(time_ps, node, Phase.TIMER, kind, ident, None)
+    def schedule_timer(self, time_ps: int, node: int, kind: int, ident: int) -> int:
+        """Let a timer of this kind act at the end of that instant; returns its number."""
+        return self._push(time_ps, node, Phase.TIMER, kind, ident, None)
 
     def schedule_start_elsewhere(self, time_ps: int, node: int, flow: int) -> None:
         """Start a flow now, after all that happens at this instant at any node."""
@@ -141,6 +141,10 @@ class Clock:
 
     def defers_flow_starts(self) -> bool:
         """Whether a flow that is due lets everything go first that was scheduled for its instant."""
+        return False
+
+    def holds_congestion_timers(self) -> bool:
+        """Whether timers of congestion control are events here; if not, they are caught up with."""
         return False
 
     def peek_ps(self) -> int | None:
@@ -163,9 +167,16 @@ class InsertionClock(Clock):
     A frame that begins schedules its end before its arrival. Flows that are due start after all that
     was scheduled for their instant before. This is the order of ns-3; it needs global state, so only
     this engine offers it.
+
+    Timers of congestion control that are events there are events here. They run as long as their flow
+    does, and change nothing but its rate; so when nothing else is left, nothing is left.
     """
 
-    __slots__ = ()
+    __slots__ = ("_congestion_timers",)
+
+    def __init__(self, tie_keys: list[int], *, by_start: bool = False) -> None:
+        super().__init__(tie_keys, by_start=by_start)
+        self._congestion_timers = 0
 
     def _number(self) -> int:
         return self._count
@@ -174,6 +185,25 @@ class InsertionClock(Clock):
         """Start a flow now, in the order of this clock."""
         self.schedule_timer(time_ps, node, TimerKind.FLOW_START, flow)
 
+    def schedule_timer(self, time_ps: int, node: int, kind: int, ident: int) -> int:
+        """Let a timer of this kind act in the order of this clock; returns its number."""
+        self._congestion_timers += kind == TimerKind.CONGESTION
+        return super().schedule_timer(time_ps, node, kind, ident)
+
     def defers_flow_starts(self) -> bool:
         """True: an event of its own starts the flow."""
         return True
+
+    def holds_congestion_timers(self) -> bool:
+        """True: each is scheduled when the one before it acts."""
+        return True
+
+    def peek_ps(self) -> int | None:
+        """Time of the next event, None when there is none but timers of congestion control."""
+        return super().peek_ps() if len(self._heap) > self._congestion_timers else None
+
+    def pop(self) -> Event:
+        """Take the next event."""
+        event = super().pop()
+        self._congestion_timers -= event.phase == Phase.TIMER and event.major == TimerKind.CONGESTION
+        return event

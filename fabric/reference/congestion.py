@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from .control import CongestionControl, RateListener
+from .control import CongestionControl, RateListener, SetTimer
 from .dcqcn_paper import DcqcnPaper
 from .dcqcn_vendor import DcqcnVendor
+from .dcqcn_vendor_timers import DcqcnVendorTimers
 from .dctcp import Dctcp
 from .hpcc import Hpcc
 from .tables import Congestion, Transport
@@ -27,12 +28,17 @@ class LineRate(CongestionControl):
 
 
 def make_congestion_control(
-    transport: Transport, *, line_bps: float, on_change: RateListener
+    transport: Transport, *, line_bps: float, on_change: RateListener, set_timer: SetTimer | None = None
 ) -> CongestionControl:
-    """The congestion control that a transport asks for, for a flow that begins now."""
+    """The congestion control that a transport asks for, for a flow that begins now.
+
+    With `set_timer`, timers of one that ns-3 has are events.
+    """
     match transport.congestion:
         case Congestion.DCQCN_PAPER:
             return DcqcnPaper(transport, line_bps=line_bps, on_change=on_change)
+        case Congestion.DCQCN_VENDOR if set_timer is not None:
+            return DcqcnVendorTimers(transport, line_bps=line_bps, on_change=on_change, set_timer=set_timer)
         case Congestion.DCQCN_VENDOR:
             return DcqcnVendor(transport, line_bps=line_bps, on_change=on_change)
         case Congestion.HPCC:

@@ -2,9 +2,10 @@
 
 A congestion control has no events of its own. Its timers are regular, so what they have done by an
 instant is worked out when the sender next asks or tells: everything acts first that expired strictly
-before. Rates are IEEE doubles in bit/s, evaluated in the order in which the formulas of the implementing
-files are written. A new algorithm is a class that overrides what it needs, in a file of its own, and a
-line in `congestion.py`.
+before. (The exception is the order of one global list of events, see `dcqcn_vendor_timers.py`.) Rates
+are IEEE doubles in bit/s, evaluated in the order in which the formulas of the implementing files are
+written. A new algorithm is a class that overrides what it needs, in a file of its own, and a line in
+`congestion.py`.
 """
 
 from __future__ import annotations
@@ -15,10 +16,16 @@ from dataclasses import dataclass
 
 from .telemetry import Memory
 
-__all__ = ["Acknowledgement", "CongestionControl", "RateListener"]
+__all__ = ["MOST_CONGESTION_TIMERS", "Acknowledgement", "CongestionControl", "RateListener", "SetTimer"]
+
+MOST_CONGESTION_TIMERS = 3
+"""Timers that a congestion control may have as events, numbered from 0."""
 
 RateListener = Callable[[int, float], None]
 """Told (time in ps, rate in bit/s) after each change of a rate."""
+
+SetTimer = Callable[[int, int], int]
+"""Schedules `CongestionControl.on_timer` for (timer, time in ps); returns the number of the event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,4 +84,8 @@ class CongestionControl(ABC):
 
     def on_mark(self, now_ps: int) -> None:
         """Congestion was reported in either way; by default nothing follows from it."""
+        return
+
+    def on_timer(self, timer: int, *, number: int, now_ps: int) -> None:
+        """A timer has come whose event has this number; by default there are none."""
         return

@@ -11,6 +11,7 @@ Timers are lazy: a retransmission timer that was set is left to run, and when it
 from __future__ import annotations
 
 from .clock import TimerKind
+from .control import MOST_CONGESTION_TIMERS
 from .dependencies import ON_COMPLETE, ON_COMPLETE_ELSEWHERE, ON_DELIVERED, Dependencies
 from .environment import Environment
 from .frame import CNP, DATA, Frame
@@ -133,6 +134,16 @@ class Host(Node):
             return
         sender.on_timeout(now_ps)
         self._settle(sender, now_ps)
+
+    def on_congestion_timer(self, ident: int, *, number: int, now_ps: int) -> None:
+        """A timer of a congestion control has come; flows that take turns wait for another reason to try."""
+        flow, timer = divmod(ident, MOST_CONGESTION_TIMERS)
+        sender = self._senders[flow]
+        if sender.is_complete:
+            return
+        sender.on_congestion_timer(timer, number=number, now_ps=now_ps)
+        if not self._takes_turns:
+            self._settle(sender, now_ps)
 
     def _start(self, sender: Sender, now_ps: int) -> None:
         sender.started_ps = now_ps - self.environment.phases.start_ps

@@ -202,6 +202,11 @@ class Sender:
         self.control.on_notification(now_ps)
         self._follow_rate(now_ps)
 
+    def on_congestion_timer(self, timer: int, *, number: int, now_ps: int) -> None:
+        """A timer of the congestion control has come as an event."""
+        self.control.on_timer(timer, number=number, now_ps=now_ps)
+        self._follow_rate(now_ps)
+
     def on_timeout(self, now_ps: int) -> None:
         """Nothing was heard for too long: send again from the first frame not acknowledged."""
         self.timeouts += 1

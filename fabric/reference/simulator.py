@@ -16,7 +16,7 @@ from .balance import Balancer
 from .clock import Clock, Event, InsertionClock, Phase, Phases, TimerKind
 from .columns import flow_columns, node_columns, port_columns, program_columns, scalar_counters
 from .congestion import make_congestion_control
-from .control import CongestionControl
+from .control import MOST_CONGESTION_TIMERS, CongestionControl
 from .dependencies import Dependencies
 from .environment import Environment
 from .host import Host
@@ -239,6 +239,8 @@ class Simulator:
             self._clock.schedule_timer(event.time_ps, event.node, TimerKind.DEFERRED_START, event.minor)
         elif event.major == TimerKind.DELAYED_ACK:
             node.on_delayed_ack(event.minor, event.time_ps)
+        elif event.major == TimerKind.CONGESTION:
+            node.on_congestion_timer(event.minor, number=event.scheduled, now_ps=event.time_ps)
         elif event.major in (TimerKind.FLOW_START, TimerKind.DEFERRED_START):
             node.on_flow_start(event.minor, event.time_ps)
         else:
@@ -270,7 +272,7 @@ class Simulator:
             return sender.has_outstanding and not sender.is_complete
         if event.phase == Phase.TIMER and event.major == TimerKind.DELAYED_ACK:
             return self._receivers[event.minor].ack_due_ps is not None
-        return True
+        return not (event.phase == Phase.TIMER and event.major == TimerKind.CONGESTION)
 
     def _make_environment(self, lowered: Lowered) -> Environment:
         links = Links(
@@ -317,7 +319,16 @@ class Simulator:
             window_frames = flow.transport.window_at(rate_bps, line_bps=line_bps)
             self._recorder.on_rate(rate_bps, flow=flow.number, window_frames=window_frames, now_ps=time_ps)
 
-        return make_congestion_control(flow.transport, line_bps=line_bps, on_change=on_change)
+        def set_timer(timer: int, time_ps: int) -> int:
+            ident = flow.number * MOST_CONGESTION_TIMERS + timer
+            return self._clock.schedule_timer(time_ps, flow.source, TimerKind.CONGESTION, ident)
+
+        return make_congestion_control(
+            flow.transport,
+            line_bps=line_bps,
+            on_change=on_change,
+            set_timer=set_timer if self._clock.holds_congestion_timers() else None,
+        )
 
     def _make_balancer(self, lowered: Lowered, node: int) -> Balancer:
         return Balancer(

@@ -21,6 +21,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from fabric.errors import SpecError
+from fabric.spec.decode import convert
 from fabric.spec.link import Link
 from fabric.spec.nic import Nic
 from fabric.spec.routing import Routing
@@ -36,7 +38,7 @@ CLASS_NAME = "data"
 
 def ns3_hpcc_link(rate: str | Rate, *, delay: str = "1us") -> Link:
     """A cable as that simulator has it: no preamble, no gap."""
-    return Link(rate=Rate(rate), delay=delay, gap=0)  # type: ignore[arg-type]
+    return Link(rate=rate, delay=delay, gap=0)  # type: ignore[arg-type]
 
 
 def ns3_hpcc(
@@ -61,6 +63,11 @@ def ns3_hpcc(
     dict
         `switch`, `nic`, `transport`, `routing`, `run`.
 
+    Raises
+    ------
+    SpecError
+        Naming the parameter that is no such quantity, or holds no class.
+
     Examples
     --------
     >>> from fabric.spec import Incast, Scenario, SingleSwitch
@@ -69,11 +76,14 @@ def ns3_hpcc(
     >>> scenario.transport.header, scenario.switch.pfc.frame
     (Size("48B"), Size("43B"))
     """
-    rate = Rate(nic_rate)
+    rate: Rate = convert(nic_rate, Rate, path="nic_rate")
+    names: tuple[str, ...] = convert(classes, tuple[str, ...], path="classes")
+    if not names:
+        raise SpecError("classes", classes, "at least one name of a traffic class")
     kmin_bytes = 4 * rate // 1_000_000
     return {
         "switch": Switch(
-            buffer=Size(buffer),
+            buffer=convert(buffer, Size, path="buffer"),
             latency=0,  # type: ignore[arg-type]
             ecn=Ecn(kmin=Size(kmin_bytes), kmax=Size(4 * kmin_bytes), pmax=0.2, scale_from=rate),
             pfc=Pfc(
@@ -83,7 +93,7 @@ def ns3_hpcc(
                 headroom_delays=3.0,
                 frame=Size(43),
             ),
-            classes=tuple(TrafficClass(name=name, reserved=Size(4096)) for name in classes),
+            classes=tuple(TrafficClass(name=name, reserved=Size(4096)) for name in names),
         ),
         "nic": Nic(control_ignores_pause=True, queue_pairs="in_turn"),
         "transport": Transport(
@@ -91,8 +101,8 @@ def ns3_hpcc(
             header=Size(48),
             control_frame=Size(60),
             smallest_frame=Size(1),
-            data_class=classes[0],
-            control_class=classes[0],
+            data_class=names[0],
+            control_class=names[0],
             reliability=GoBackN(
                 rto=None,
                 nack_on_rewind=False,

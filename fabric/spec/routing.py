@@ -113,7 +113,7 @@ class Routing(Spec, frozen=True, kw_only=True):
         if self.flowlet_gap == 0:
             yield "flowlet_gap", self.flowlet_gap, "a duration above 0"
         if self.hash != "seeded" and self.choice != "ecmp":
-            yield "hash", self.hash, f'"seeded" with choice = "{self.choice}"'
+            yield "hash", self.hash, '"seeded", or choice = "ecmp"'
         if not 0 <= self.udp_port <= LARGEST_UDP_PORT:
             yield "udp_port", self.udp_port, f"an integer from 0 to {LARGEST_UDP_PORT}"
         if self.ttl is not None and not 1 <= self.ttl <= LARGEST_TTL:

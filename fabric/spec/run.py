@@ -66,7 +66,7 @@ class Run(Spec, frozen=True, kw_only=True):
         if not 0 <= self.seed <= LARGEST_SEED:
             yield "seed", self.seed, "an integer from 0 to 2^63-1"
         if self.ties == "transmission_start" and self.timing != "ns3":
-            yield "ties", self.ties, f'"fair" with timing = "{self.timing}"'
+            yield "ties", self.ties, '"fair", or timing = "ns3"'
         for name in ("until", "window"):
             if getattr(self, name) == 0:
                 yield name, getattr(self, name), f"a duration above 0, or no {name}"

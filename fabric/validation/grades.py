@@ -7,8 +7,7 @@
   flow by flow.
 * `stat`: marks are drawn. Over n seeds, `|mean - theirs| <= 3 sd sqrt(1/m + 1/n) + share * theirs`, with sd
   and mean over the m seeds of the peer, and a share of 1 % (5 % for PAUSE frames and queues). Where none
-  of its m seeds has a PAUSE, no spread is known: then the mean may be up to 3/m, what m zeros leave open at
-  95 % (Hanley and Lippman-Hand, JAMA 249, 1983).
+  of its m seeds has a PAUSE, the mean may be up to 3/m (why: `docs/validation.md`).
 """
 
 from __future__ import annotations

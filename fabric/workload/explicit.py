@@ -57,7 +57,7 @@ def explicit_flows(spec: Flows, *, network: Network, draws: EntryDraws, path: st
     """
     del draws
     rows = [*_rows_of_spec(spec.flows, path)]
-    foreign = foreign_flows(spec, network=network) if spec.file else []
+    foreign = foreign_flows(spec, network=network, path=path) if spec.file else []
     if spec.file and not foreign:
         of_file = list(_rows_of_file(spec.file, path=f"{path}.file"))
         if not of_file:

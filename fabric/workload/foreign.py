@@ -36,7 +36,7 @@ def group_class(group: int) -> str:
     return f"group{group}"
 
 
-def foreign_flows(spec: Flows, *, network: Network) -> list[PatternFlows]:
+def foreign_flows(spec: Flows, *, network: Network, path: str) -> list[PatternFlows]:
     """Flows of the file of a `Flows` entry if it is another simulator's; none if it is not.
 
     Parameters
@@ -45,6 +45,8 @@ def foreign_flows(spec: Flows, *, network: Network) -> list[PatternFlows]:
         Its `file` is used.
     network : Network
         Gives host numbers.
+    path : str
+        Where the entry stands in the scenario, for errors.
 
     Returns
     -------
@@ -54,18 +56,23 @@ def foreign_flows(spec: Flows, *, network: Network) -> list[PatternFlows]:
     Raises
     ------
     SpecError
-        Naming file, line and what is wrong.
+        Naming file, line and what is wrong; or that a file needs no other to say what waits.
     """
     assert spec.file is not None
     kind = None if spec.file.lower().endswith(".csv") else _recognised(spec.file)
+    if spec.wait_file is not None and kind != "hpcc_flows":
+        raise SpecError(
+            f"{path}.wait_file", spec.wait_file, f"no wait_file: {spec.file} says itself what waits"
+        )
     if kind == "hpcc_flows":
         data, _ = parse_flows(spec.file)
     elif kind == "htsim_matrix":
         data, _ = parse_matrix(spec.file, start_unit=spec.start_unit)
     else:
         return []
+    wait_places = {flow: place(spec.file, int(data.line[flow])) for flow, _ in data.waits}
     if spec.wait_file is not None:
-        data = _with_waits(data, spec.wait_file)
+        data, wait_places = _with_waits(data, spec.wait_file)
     if spec.first_start is not None:
         waiting = np.zeros(len(data.start_ps), dtype=np.bool_)
         waiting[[flow for flow, _ in data.waits]] = True
@@ -77,27 +84,37 @@ def foreign_flows(spec: Flows, *, network: Network) -> list[PatternFlows]:
     ]
     groups = np.unique(data.group)
     if len(groups) == 1:
-        return [_pattern(data, ends, np.arange(len(data.group)), spec.file, suffix="", group=None)]
+        rows = np.arange(len(data.group))
+        return [_pattern(data, ends, rows, spec.file, wait_places, suffix="", group=None)]
     return [
-        _pattern(data, ends, np.flatnonzero(data.group == group), spec.file, suffix=f"-{group}", group=group)
+        _pattern(
+            data,
+            ends,
+            np.flatnonzero(data.group == group),
+            spec.file,
+            wait_places,
+            suffix=f"-{group}",
+            group=group,
+        )
         for group in groups.tolist()
     ]
 
 
-def _with_waits(data: FlowData, file: str) -> FlowData:
-    """Flows with the waits of a file; their own starts then do not count."""
+def _with_waits(data: FlowData, file: str) -> tuple[FlowData, dict[int, str]]:
+    """Flows with the waits of a file, and where those of each are; their own starts then do not count."""
     waits = parse_waits(file, n_flows=len(data.source))
     start_ps = data.start_ps.copy()
     start_ps[[flow for flow, _, _ in waits]] = 0
     predecessors: dict[int, list[str]] = {}
     for flow, predecessor, _ in waits:
         predecessors.setdefault(flow, []).append(f"flow{predecessor}")
-    return replace(
+    waiting = replace(
         data,
         start_ps=start_ps,
         names=tuple(f"flow{number}" for number in range(len(data.source))),
         waits=tuple((flow, tuple(names)) for flow, names in predecessors.items()),
     )
+    return waiting, {flow: place(file, line) for flow, _, line in reversed(waits)}
 
 
 def moved_starts(start_ps: Int64Array, *, waiting: npt.NDArray[np.bool_], first_ps: int) -> Int64Array:
@@ -125,6 +142,7 @@ def _pattern(
     ends: list[Int64Array],
     rows: Int64Array,
     file: str,
+    wait_places: dict[int, str],
     *,
     suffix: str,
     group: int | None,
@@ -142,7 +160,7 @@ def _pattern(
         names=None if data.names is None else tuple(data.names[flow] for flow in rows.tolist()),
         places=places,
         waits=tuple(
-            Wait(position[flow], names, place(file, int(data.line[flow])) + " ")
+            Wait(position[flow], names, wait_places[flow] + " ")
             for flow, names in data.waits
             if flow in position
         ),

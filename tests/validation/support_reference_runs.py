@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,7 @@ RUNS: dict[str, dict[str, Any]] = {run["name"]: run for run in DATA["run"]}
 """By name."""
 
 LINK, TRUNK = "100Gbps 1000ns 0", "400Gbps 1000ns 0"
+PORT_FIELDS = ("sw", "port", "max_egress_B", "max_headroom_B")
 Flow = tuple[int, int, int, str]
 
 
@@ -31,6 +33,9 @@ def write_folder(folder: Path, *names: str, changes: dict[str, Any] | None = Non
             (place / "deps.txt").write_text(_ring_waits(run["ring"]["ranks"]))
         if "pfc" in run:
             (place / "pfc.txt").write_text(_table(run["pfc"]))
+        if "ports" in run:
+            ports = [dict(zip(PORT_FIELDS, port, strict=True)) for port in run["ports"]]
+            (place / "summary.json").write_text(json.dumps({"switch_ports": ports}))
         if "goodput" in run:
             (place / "goodput.txt").write_text(_table(run["goodput"]))
         if "seeds" in run:
@@ -107,7 +112,8 @@ def _rx(run: dict[str, Any], flows: list[Flow]) -> str:
         )
         packets = run["packets"][k] if "packets" in run else -(-size // payload)
         start_ns = run["start_ns"][k] if "start_ns" in run else _start_ns(start)
-        lines.append([k, source, destination, 10_000, size, start_ns, sender, receiver, packets, -1, -1])
+        marked = run["marked"][k] if "marked" in run else -1
+        lines.append([k, source, destination, 10_000, size, start_ns, sender, receiver, packets, -1, marked])
     return _table(lines)
 
 

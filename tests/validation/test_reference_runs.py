@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,18 @@ def test_a_run_is_repeated_within_its_grade(name: str, tmp_path: Path) -> None:
     assert not report.missed, report.text(missed_only=True)
 
 
+FOREIGN = Path(os.environ.get("FABRIC_FOREIGN_FILES", Path(__file__).resolve().parents[3] / "shared"))
+ALL = FOREIGN / "reference" / "ns3"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not ALL.is_dir(), reason="the folder of all runs is not here")
+def test_all_runs_are_repeated_by_the_native_engine_within_their_grades() -> None:
+    """The readable engine takes 30 s for a million frames; with it they are a command: `fabric validate`."""
+    report = validate(ALL, readable=False)
+    assert not report.missed, report.text(missed_only=True)
+
+
 CHANGES: dict[str, tuple[str, dict[str, Any], str]] = {
     "a completion 1 ns later": (
         "S2_incast2_none_buf4",
@@ -45,6 +58,16 @@ CHANGES: dict[str, tuple[str, dict[str, Any], str]] = {
             ]
         },
         "PFC frames that are the same",
+    ),
+    "another peak of headroom": (
+        "T3_trace_incast2_none_buf1_400KB",
+        {"ports": [[3, 1, 60, 13_624], [3, 2, 60, 14_672], [3, 3, 220_080, 0]]},
+        "switch ports with the same peaks",
+    ),
+    "a mark more": (
+        "S9_step_incast2_dcqcn_buf32",
+        {"marked": [RUNS["S9_step_incast2_dcqcn_buf32"]["marked"][0] + 1, -1]},
+        "flows that are the same",
     ),
     "another congestion control": ("S3_incast2_timely_buf4", {"set": "dctcp"}, "max"),
     "other drawn marks": ("S2_incast8_dcqcn_buf4", {"set": "dcqcn_paper"}, "mean"),
