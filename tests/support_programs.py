@@ -26,8 +26,8 @@ FLOW_COLUMNS = (
 
 
 def random_template(rng: random.Random, n_ranks: int, *, transfers: int) -> Template:
-    """A table by chance, without meaning: transfers come after arrivals at their source, some follow others of
-    their source, some are joins."""
+    """A table by chance, without meaning: transfers come after arrivals at their source, or follow others of it;
+    some are joins."""
     pieces = rng.randint(1, 5)
     rows, destinations = Rows(), []
     own: dict[int, list[int]] = {}
