@@ -26,7 +26,7 @@ FLOW_COLUMNS = (
 
 
 def random_template(rng: random.Random, n_ranks: int, *, transfers: int) -> Template:
-    """A table by chance, without meaning: transfers come after arrivals at their source, or follow others of it;
+    """A table by chance, without meaning: transfers come after arrivals at their source, or follow its sends;
     some are joins."""
     pieces = rng.randint(1, 5)
     rows, destinations = Rows(), []

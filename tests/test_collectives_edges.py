@@ -1,4 +1,4 @@
-"""Programs at the edges: groups of one, no bytes, sizes that do not divide, orders that differ, waits for ever.
+"""Programs at the edges: groups of one, no bytes, sizes that do not divide, orders, waits for ever.
 
 Both engines run each of them and give the same; what cannot run says why.
 """
@@ -167,7 +167,7 @@ class TestEndsThatNeverCome:
             assert expected in result.stopped
 
     def test_a_send_whose_turn_never_comes(self) -> None:
-        """The first message of rank 0 is lost for good: neither rank 1 nor rank 2, whose turn is next, gets it."""
+        """The first message of rank 0 is lost for good: rank 1 and rank 2, whose turn is next, get none."""
         rows = Rows()
         first = rows.add(0, 1, piece=0, step=0)
         rows.add(0, 2, piece=0, step=1, follows=first)
