@@ -17,6 +17,7 @@ import fabric
 from fabric._core import Engine
 from fabric.errors import SpecError
 from fabric.lowered import Lowered
+from fabric.lowering.programs import lower_jobs
 from fabric.reference import Simulator
 from fabric.workload.collectives import Rows, Template, build_template
 from fabric.workload.job import Job
@@ -133,6 +134,17 @@ class TestGroups:
         tree = build_template("all_reduce", algorithm="in_network", n_ranks=4)
         with pytest.raises(SpecError, match="'4 hosts' is not allowed; expected one for each of 5 ranks"):
             run(alone(tree, 4000, hosts=range(4)), hosts=5)
+
+
+def test_tables_are_as_small_as_the_algorithm() -> None:
+    """Halving-doubling on 2,048 ranks: n lg n connections, and some words for each of 2 n lg n messages."""
+    n_ranks, rounds = 2048, 11
+    template = build_template("all_reduce", algorithm="halving_doubling", n_ranks=n_ranks)
+    lowered = lower_jobs([alone(template, 8_000_000)], n_hosts=n_ranks)
+    arrays = [each for each in vars(lowered.program).values() if isinstance(each, np.ndarray)]
+    assert lowered.program.n_connections == len(lowered.flows) == n_ranks * rounds
+    assert len(lowered.program.transfer_lane) == 2 * n_ranks * rounds
+    assert sum(each.nbytes for each in arrays) < 64 * 2 * n_ranks * rounds
 
 
 def crossed() -> Job:

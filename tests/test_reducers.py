@@ -95,7 +95,7 @@ def in_network_job(network: Network, size: int, *, chunks: int) -> Job:
 
 
 def test_a_reduction_on_a_fabric() -> None:
-    """With headers, queues and ACKs: every rank sends and gets the vector once, and busbw exceeds the link."""
+    """With headers, queues and ACKs: a rank sends and gets the vector once, and busbw exceeds the link."""
     network, size = network_with_reducers(), 4_000_000
     scenario = fabric.Scenario(topology=LEAF_SPINE, traffic=[fabric.Permutation(size=1)])
     job = in_network_job(network, size, chunks=64)

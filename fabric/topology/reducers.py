@@ -81,7 +81,7 @@ def attach_reducers(network: Network, switches: str = "*") -> Network:
 
 
 def reduction_tree(network: Network, hosts: npt.ArrayLike) -> tuple[tuple[int, ...], list[int]]:
-    """Choose reducers for ranks: those of their switches, and above them that of a switch next to all of these.
+    """Choose reducers for ranks: those of their switches, and above them one next to all of these.
 
     Parameters
     ----------
