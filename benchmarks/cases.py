@@ -8,6 +8,10 @@ congests where flows hash to one uplink, the ring congests nowhere, the incast p
 Goals are packet-hops per second of process time on one core (`must` is the promise, `aim` the ambition)
 and bytes of memory per host. `flow_bytes` scales a case: the shape of the traffic stays, messages become
 shorter. The size at 8,192 hosts is smaller than the others' so that a run stays below two seconds.
+
+`COLLECTIVES` are measured when they are named: all-reduces, whose `flow_bytes` is the vector of a rank. The
+ring of 1,024 has two million messages whatever their size; that of 128 has messages as long with a
+sixty-fourth of them, for counting.
 """
 
 from __future__ import annotations
@@ -16,6 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from fabric.spec import (
+    Collective,
     FatTree,
     Flow,
     Flows,
@@ -32,7 +37,10 @@ from fabric.spec import (
 )
 from fabric.units import Duration, Rate, Size
 
-__all__ = ["CASES", "IDLE_GOAL_BYTES", "LOADED_GOAL_BYTES", "Case", "case_named"]
+__all__ = [
+    *("ALL_CASES", "CASES", "COLLECTIVES", "IDLE_GOAL_BYTES", "LOADED_GOAL_BYTES"),
+    *("Case", "case_named"),
+]
 
 LOADED_GOAL_BYTES = Size("16KB")
 """Memory per host under load."""
@@ -119,6 +127,19 @@ def _incast(size: Size) -> Incast:
     return Incast(receivers=8, senders=64, size=size, jitter=JITTER)
 
 
+def _ring_all_reduce(size: Size) -> Collective:
+    return Collective(collective="all_reduce", algorithm="ring", size=size)
+
+
+def _shuffled_ring_all_reduce(size: Size) -> Collective:
+    """Ranks on hosts in an order that is drawn: nearly every message crosses a spine."""
+    return Collective(collective="all_reduce", algorithm="ring", size=size, order="shuffled")
+
+
+def _halving_doubling(size: Size) -> Collective:
+    return Collective(collective="all_reduce", algorithm="halving_doubling", size=size)
+
+
 CASES: tuple[Case, ...] = (
     Case(
         name="permutation-128",
@@ -176,6 +197,42 @@ CASES: tuple[Case, ...] = (
 )
 
 
+COLLECTIVES: tuple[Case, ...] = (
+    Case(
+        name="all-reduce-128",
+        topology=LEAF_SPINE_128,
+        traffic=_ring_all_reduce,
+        flow_bytes=Size("8MB"),
+        counted_flow_bytes=Size("8MB"),
+    ),
+    Case(
+        name="all-reduce-1024",
+        topology=LEAF_SPINE_1024,
+        traffic=_ring_all_reduce,
+        flow_bytes=Size("64MB"),
+        counted_flow_bytes=Size("1MB"),
+        must=30e6,
+    ),
+    Case(
+        name="all-reduce-1024-shuffled",
+        topology=LEAF_SPINE_1024,
+        traffic=_shuffled_ring_all_reduce,
+        flow_bytes=Size("64MB"),
+        counted_flow_bytes=Size("1MB"),
+    ),
+    Case(
+        name="all-reduce-8192",
+        topology=FAT_TREE_8192,
+        traffic=_halving_doubling,
+        flow_bytes=Size("8MB"),
+        counted_flow_bytes=Size("50KB"),
+    ),
+)
+
+
+ALL_CASES = (*CASES, *COLLECTIVES)
+
+
 def case_named(name: str) -> Case:
     """Return the case called `name`.
 
@@ -184,7 +241,7 @@ def case_named(name: str) -> Case:
     ValueError
         If there is none; the message lists all.
     """
-    for case in CASES:
+    for case in ALL_CASES:
         if case.name == name:
             return case
-    raise ValueError(f"no case is called {name!r}; there are " + ", ".join(case.name for case in CASES))
+    raise ValueError(f"no case is called {name!r}; there are " + ", ".join(each.name for each in ALL_CASES))

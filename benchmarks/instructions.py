@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.cases import CASES, Case, case_named
+from benchmarks.cases import ALL_CASES, CASES, Case, case_named
 from benchmarks.child import ChildError, measure_command, run_process
 from benchmarks.measure import Speed
 from benchmarks.tables import table_text
@@ -170,7 +170,7 @@ def functions_table(count: Count, *, rows: int = 12, markdown: bool = False) -> 
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.instructions", description=__doc__)
-    names = [case.name for case in CASES]
+    names = [case.name for case in ALL_CASES]
     parser.add_argument("--case", action="append", choices=names, help="count this case (may be repeated)")
     parser.add_argument("--full", action="store_true", help="messages as large as in the timed cases")
     parser.add_argument("--functions", action="store_true", help="also print what each function takes")

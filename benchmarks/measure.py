@@ -41,7 +41,7 @@ class Speed:
     hops : int
         Frames that arrived at the end of a link, control and PFC frames included.
     payload_bytes : int
-        Message bytes of all flows.
+        Message bytes of all flows and operations.
     simulated_ps : int
         Time of the last arrival.
     run_s : list of float
@@ -94,10 +94,11 @@ def measure_speed(scenario: Scenario, *, repeat: int) -> Speed:
         run_s.append(ended_s - built_s)
         if status != "FINISHED":
             raise RuntimeError(f"{scenario.name}: the run ended as {status}")
+    columns = engine.columns()
     return Speed(
         hops=int(engine.hops),
-        payload_bytes=payload_bytes(lowered),
-        simulated_ps=int(engine.columns()["counters"]["end_ps"]),
+        payload_bytes=payload_bytes(lowered) + int(columns.get("operation_sent_bytes", np.zeros(1)).sum()),
+        simulated_ps=int(columns["counters"]["end_ps"]),
         run_s=run_s,
         lower_s=lower_s,
         build_s=min(build_s),
@@ -127,17 +128,19 @@ def measure_memory(scenario: Scenario) -> Memory:
 
 
 def lowered_bytes(lowered: Lowered) -> int:
-    """Return the memory of all arrays of a lowered scenario."""
-    return sum(array.nbytes for array in vars(lowered).values() if isinstance(array, np.ndarray))
+    """Return the memory of all arrays of a lowered scenario, its program's included."""
+    tables = [*vars(lowered).values(), *(vars(lowered.program).values() if lowered.program else ())]
+    return sum(array.nbytes for array in tables if isinstance(array, np.ndarray))
 
 
 def payload_bytes(lowered: Lowered) -> int:
-    """Return the message bytes of all flows."""
+    """Return the message bytes of all flows that are no connections."""
     transports = lowered.transports[lowered.flow_transport]
     payload = transports["payload_bytes"].astype(np.int64)
     header = transports["frame_bytes"].astype(np.int64) - payload
     frames = lowered.flow_frames.astype(np.int64)
-    return int(((frames - 1) * payload + lowered.flow_last_frame_bytes - header).sum())
+    sizes = (frames - 1) * payload + lowered.flow_last_frame_bytes - header
+    return int(sizes[frames > 0].sum())
 
 
 def _growth(before: int | None, after: int | None) -> int | None:

@@ -18,7 +18,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.cases import CASES, IDLE_GOAL_BYTES, LOADED_GOAL_BYTES, Case, case_named
+from benchmarks.cases import ALL_CASES, CASES, IDLE_GOAL_BYTES, LOADED_GOAL_BYTES, Case, case_named
 from benchmarks.child import run_measure
 from benchmarks.machine import describe_machine, machine_line
 from benchmarks.measure import Memory, Speed
@@ -144,7 +144,7 @@ def _write_json(path: Path, rows: Sequence[Row]) -> None:
 
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
-    names = [case.name for case in CASES]
+    names = [case.name for case in ALL_CASES]
     parser.add_argument("--case", action="append", choices=names, help="measure this case (may be repeated)")
     parser.add_argument("--repeat", type=int, default=REPEAT, help=f"repetitions (default {REPEAT})")
     parser.add_argument("--flow-bytes", type=Size, help="message size instead of the case's own")

@@ -430,6 +430,9 @@ cdef class Engine:
         p.transfer_waits = <const u32*>self._keep_program("transfer_waits", _np.uint32)
         p.transfer_next_base = <const u32*>self._keep_program("transfer_next_base", _np.uint32)
         p.transfer_next = <const u32*>self._keep_program("transfer_next", _np.uint32)
+        if len(program.transfer_follower):
+            p.transfer_follower_base = <const u32*>self._keep_program("transfer_follower_base", _np.uint32)
+            p.transfer_follower = <const u32*>self._keep_program("transfer_follower", _np.uint32)
         p.operation_template = <const u32*>self._keep_program("operation_template", _np.uint32)
         p.operation_bytes = <const i64*>self._keep_program("operation_bytes", _np.int64)
         p.operation_pieces = <const i64*>self._keep_program("operation_pieces", _np.int64)

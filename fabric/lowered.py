@@ -157,6 +157,8 @@ class LoweredProgram:
     transfer_waits: npt.NDArray[np.uint32]
     transfer_next_base: npt.NDArray[np.uint32]
     transfer_next: npt.NDArray[np.uint32]
+    transfer_follower_base: npt.NDArray[np.uint32]
+    transfer_follower: npt.NDArray[np.uint32]
     operation_template: npt.NDArray[np.uint32]
     operation_bytes: npt.NDArray[np.int64]
     operation_pieces: npt.NDArray[np.int64]

@@ -26,15 +26,19 @@ FLOW_COLUMNS = (
 
 
 def random_template(rng: random.Random, n_ranks: int, *, transfers: int) -> Template:
-    """A table by chance, without meaning: transfers come after arrivals at their source, some are joins."""
+    """A table by chance, without meaning: transfers come after arrivals at their source, or follow its sends;
+    some are joins."""
     pieces = rng.randint(1, 5)
     rows, destinations = Rows(), []
+    own: dict[int, list[int]] = {}
     for _ in range(transfers):
         source = rng.randrange(n_ranks)
         destination = rng.choice([(source + 1) % n_ranks, rng.randrange(n_ranks)])
         arrivals = [number for number, to in enumerate(destinations) if to == source]
         after = sorted(rng.sample(arrivals, min(len(arrivals), rng.choice([0, 1, 1, 2, 4]))))
         piece = rng.randrange(pieces)
+        sent = own.setdefault(source, [])
+        follows = rng.choice(sent) if sent and rng.random() < 0.3 else -1
         rows.add(
             source,
             destination,
@@ -43,7 +47,10 @@ def random_template(rng: random.Random, n_ranks: int, *, transfers: int) -> Temp
             channel=rng.choice([0, 0, 1]),
             step=0,
             after=[np.array([before]) for before in after],
+            follows=follows,
         )
+        if destination != source:
+            sent.append(len(destinations))
         destinations.append(destination)
     return rows.build("random", "custom", n_ranks=n_ranks, n_pieces=pieces)
 
@@ -79,7 +86,7 @@ def _some_template(rng: random.Random, n_ranks: int) -> Template:
     """Most often a random one; or an algorithm that there is for so many ranks."""
     if rng.random() < 0.6 or n_ranks < 2:
         return random_template(rng, n_ranks, transfers=rng.randint(0, 30))
-    kind = rng.choice(["all_reduce", "all_to_all", "all_gather", "broadcast", "barrier"])
+    kind = rng.choice(["all_reduce", "all_to_all", "all_gather", "broadcast", "scatter", "barrier"])
     name = rng.choice([name for name in algorithm_names(kind) if name != "in_network"])
     return build_template(kind, algorithm=name, n_ranks=n_ranks, channels=rng.choice([1, 1, 2]))
 

@@ -12,7 +12,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks import child, instructions, peers
-from benchmarks.cases import CASES, Case, case_named
+from benchmarks.cases import CASES, COLLECTIVES, Case, case_named
 from benchmarks.instructions import Count, CountError, count_instructions, own_instructions, total_of
 from benchmarks.measure import Memory, Speed, measure_memory, measure_speed, payload_bytes
 from benchmarks.peer_work import WORKS, Work, as_data
@@ -82,6 +82,23 @@ def test_cases_are_the_fabric_that_the_goals_name(case: Case, lowered: dict[str,
     data_class = arrays.profiles[arrays.port_profile.reshape(arrays.n_ports, -1)[-1, 0]]
     assert data_class["lossless"] == 1
     assert data_class["ecn_mode"] != 0
+
+
+def test_collectives_are_measured_when_named() -> None:
+    """A ring of 128 sends 2 * 127 vectors in all, and its tables count as memory of the scenario."""
+    assert {case.name: case.hosts for case in COLLECTIVES} == {
+        "all-reduce-128": 128,
+        "all-reduce-1024": 1024,
+        "all-reduce-1024-shuffled": 1024,
+        "all-reduce-8192": 8192,
+    }
+    assert {case.name: case.must for case in COLLECTIVES if case.must} == {"all-reduce-1024": 30e6}
+    scenario = case_named("all-reduce-128").scenario(flow_bytes=Size("64KB"))
+    speed = measure_speed(scenario, repeat=1)
+    assert speed.payload_bytes == 2 * 127 * 64_000
+    memory, program = measure_memory(scenario), lower(scenario).program
+    assert program is not None
+    assert memory.arrays > program.transfer_lane.nbytes + program.transfer_next.nbytes
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)

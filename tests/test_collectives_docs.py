@@ -36,8 +36,8 @@ def test_every_algorithm_is_listed_with_its_options() -> None:
     assert words <= {name for _, name in ALGORITHMS} | options
 
 
-@pytest.mark.parametrize("number", range(2))
+@pytest.mark.parametrize("number", range(3))
 def test_examples_run(number: int) -> None:
     examples = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
-    assert len(examples) == 2
+    assert len(examples) == 3
     exec(examples[number].replace('"star"', '"test_page_star"'), {})

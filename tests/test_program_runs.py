@@ -159,6 +159,31 @@ class TestOrder:
         assert columns["task_left_ps"][0] == ARRIVAL_PS
         assert columns["task_left_ps"][1] > 2 * ARRIVAL_PS
 
+    @pytest.mark.parametrize("eager", [False, True])
+    def test_a_transfer_follows_the_acknowledgement_of_another(self, eager: bool) -> None:
+        """Rank 0 sends to rank 2 when rank 1 has all, and so knows."""
+        rows = Rows()
+        first = rows.add(0, 1, piece=0, step=0)
+        rows.add(0, 2, piece=1, step=1, follows=first)
+        template = rows.build("one by one", "custom", n_ranks=3, n_pieces=2)
+        job = job_of(3, {"template": template, "size": 2 * PAYLOAD, "eager": eager})
+        columns = run(lowered_of(job, hosts=3))
+        round_ps = ARRIVAL_PS + 2 * ACK_PS + ALPHA_PS
+        last_ps = round_ps if eager else 2 * round_ps
+        assert columns["task_left_ps"].tolist() == [last_ps, ARRIVAL_PS, round_ps + ARRIVAL_PS]
+
+    def test_copies_are_followed_too(self) -> None:
+        """Three ranks of one host; a join follows the second copy, and another rank waits for it."""
+        rows = Rows()
+        first = rows.add(0, 1, piece=0, step=0)
+        second = rows.add(0, 2, piece=0, step=1, follows=first)
+        join = rows.add(0, 0, piece=0, step=2, follows=second)
+        rows.add(0, 1, piece=0, step=3, after=[join])
+        template = rows.build("one by one", "custom", n_ranks=3, n_pieces=1)
+        job = job_of(3, {"template": template, "size": 1000}, hosts=[1, 1, 1])
+        columns = run(lowered_of(job, hosts=2, local={"local_rate_bps": 8 * 10**9}))
+        assert columns["task_left_ps"].tolist() == [3 * US, 3 * US, 2 * US]
+
     def test_a_group_of_one(self) -> None:
         alone = build_template("all_reduce", algorithm="ring", n_ranks=1)
         columns = run(lowered_of(job_of(1, {"template": alone, "size": 10**9}), hosts=2))

@@ -31,6 +31,8 @@ cdef struct Program:
     const u32* transfer_waits
     const u32* transfer_next_base
     const u32* transfer_next
+    const u32* transfer_follower_base   # NULL: no transfer follows another
+    const u32* transfer_follower
     const u32* operation_template
     const i64* operation_bytes
     const i64* operation_pieces

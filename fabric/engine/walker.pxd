@@ -177,16 +177,21 @@ cdef inline void advance_lane(World* w, Node* n, Visit* v, u32 lane) noexcept no
         transfer += 1
 
 
+cdef inline void release(World* w, Node* n, Visit* v, u32 transfer) noexcept nogil:
+    """A transfer waits for one less."""
+    cdef u32* waits = &v.waits[transfer - v.first_transfer]
+    waits[0] -= 1
+    if waits[0] == 0 and v.state.begun:
+        advance_lane(w, n, v, w.program.transfer_lane[transfer])
+
+
 cdef inline void take(World* w, Node* n, Visit* v, u32 transfer) noexcept nogil:
     """Lets a transfer have arrived; what comes after it waits for one less."""
     cdef const Program* p = &w.program
-    cdef u32 k, waiting
+    cdef u32 k
     v.state.remaining -= 1
     for k in range(p.transfer_next_base[transfer], p.transfer_next_base[transfer + 1]):
-        waiting = p.transfer_next[k]
-        v.waits[waiting - v.first_transfer] -= 1
-        if v.waits[waiting - v.first_transfer] == 0 and v.state.begun:
-            advance_lane(w, n, v, p.transfer_lane[waiting])
+        release(w, n, v, p.transfer_next[k])
 
 
 cdef inline void take_joins(World* w, Node* n, Visit* v) noexcept nogil:
@@ -235,11 +240,22 @@ cdef inline void on_arrived(World* w, Node* n, u32 operation, u32 transfer, i64 
 
 cdef inline void on_acknowledged(World* w, Node* n, u32 operation, u32 transfer, i64 time_ps) noexcept nogil:
     """The source of a transfer knows that it has arrived."""
+    cdef const Program* p = &w.program
+    cdef bint is_eager = p.operation_eager[operation] != 0
+    cdef u32 k = 0, end = 0
     cdef Visit v
-    if w.program.operation_eager[operation]:
+    if p.transfer_follower_base != NULL:
+        k = p.transfer_follower_base[transfer]
+        end = p.transfer_follower_base[transfer + 1]
+    if is_eager and k == end:
         return
-    if visit(w, &v, operation, w.program.lane_source[w.program.transfer_lane[transfer]], time_ps):
-        v.state.remaining -= 1
+    if visit(w, &v, operation, p.lane_source[p.transfer_lane[transfer]], time_ps):
+        if not is_eager:
+            v.state.remaining -= 1
+        while k < end:
+            release(w, n, &v, p.transfer_follower[k])
+            k += 1
+        take_joins(w, n, &v)
         leave_if_done(w, &v)
 
 

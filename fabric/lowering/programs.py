@@ -19,6 +19,7 @@ from fabric.errors import SpecError
 from fabric.lowered import LoweredProgram
 from fabric.workload.collectives import Template
 from fabric.workload.collectives.arrays import Int64Array, bases
+from fabric.workload.collectives.template import NOTHING
 from fabric.workload.flow_table import FlowTable
 from fabric.workload.job import Job
 
@@ -62,6 +63,8 @@ class _Lanes:
     waits: Int64Array
     next_base: Int64Array
     next_transfer: Int64Array
+    follower_base: Int64Array
+    follower: Int64Array
 
     @property
     def is_join(self) -> npt.NDArray[np.bool_]:
@@ -184,6 +187,7 @@ def _lanes(template: Template) -> _Lanes:
     waiting, before = template.waits()
     waiting, before = number[waiting], number[before]
     pairs = np.lexsort((waiting, before))
+    follower, first_of_two = _follows(template, number)
     return _Lanes(
         n_ranks,
         template.n_pieces,
@@ -193,10 +197,22 @@ def _lanes(template: Template) -> _Lanes:
         transfer_lane=lane[by_lane],
         piece=template.piece.astype(np.int64)[by_lane],
         count=template.count.astype(np.int64)[by_lane],
-        waits=np.bincount(waiting, minlength=rows),
+        waits=np.bincount(np.append(waiting, follower), minlength=rows),
         next_base=bases(np.bincount(before, minlength=rows)),
         next_transfer=waiting[pairs],
+        follower_base=bases(np.bincount(first_of_two, minlength=rows)),
+        follower=follower,
     )
+
+
+def _follows(template: Template, number: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Transfers that follow another, and which, by that one."""
+    if template.follows is None:
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    row = np.flatnonzero(template.follows != NOTHING)
+    follower, before = number[row], number[template.follows[row]]
+    order = np.lexsort((follower, before))
+    return follower[order], before[order]
 
 
 @dataclass(frozen=True, eq=False)
@@ -297,6 +313,11 @@ def _template_columns(templates: Sequence[_Lanes]) -> dict[str, Any]:
     per_rank = [np.bincount(each.source, minlength=each.n_ranks) for each in templates]
     per_lane = [np.bincount(each.transfer_lane, minlength=len(each.source)) for each in templates]
     next_base = _join([each.next_base[:-1] for each in templates], shift=after)
+    followers = bases(np.array([len(each.follower) for each in templates], dtype=np.int64))
+    follower_base = np.empty(0, dtype=np.int64)
+    if followers[-1]:
+        follower_base = _join([each.follower_base[:-1] for each in templates], shift=followers)
+        follower_base = np.append(follower_base, followers[-1])
     return {
         "template_rank_base": _u32(ranks),
         "template_pieces": _u32([each.n_pieces for each in templates]),
@@ -310,6 +331,8 @@ def _template_columns(templates: Sequence[_Lanes]) -> dict[str, Any]:
         "transfer_waits": _u32(_join([each.waits for each in templates])),
         "transfer_next_base": _u32(np.append(next_base, after[-1])),
         "transfer_next": _u32(_join([each.next_transfer for each in templates], shift=transfer)),
+        "transfer_follower_base": _u32(follower_base),
+        "transfer_follower": _u32(_join([each.follower for each in templates], shift=transfer)),
     }
 
 

@@ -4,7 +4,8 @@ A *task* is what one rank does of one operation. It enters when all tasks that i
 left, begins when it has computed for as long as the operation says, and is left when all that it sends
 and receives is done. A *transfer* is posted when its task has begun, all that it comes after has arrived
 at its source, and the transfers before it on its *lane* (to the same rank on the same channel) have been
-posted. So whatever happens follows from what happened at one host, in the order in which it did.
+posted. It may also follow another of its own source, which must have been acknowledged. So whatever
+happens follows from what happened at one host, in the order in which it did.
 
 A *join* is a transfer of a rank to itself: it sends nothing, and arrives when it waits for nothing more.
 Messages between ranks of one host are copied, one after the other on a connection of their own.
@@ -129,11 +130,16 @@ class Walker:
     def on_acknowledged(self, operation: int, transfer: int, now_ps: int) -> None:
         """The source of a transfer knows that it has arrived."""
         program = self.program
-        if not program.operation_eager[operation]:
-            task = program.task_at(operation, program.source_of(transfer))
-            state = self._tasks[task]
+        followers, is_eager = program.followers_of(transfer), program.operation_eager[operation]
+        if is_eager and not followers:
+            return
+        task = program.task_at(operation, program.source_of(transfer))
+        state = self._tasks[task]
+        if not is_eager:
             state.remaining -= 1
-            self._leave_if_done(task, state, now_ps)
+        self._release(task, state, followers, now_ps)
+        self._take_joins(task, state, now_ps)
+        self._leave_if_done(task, state, now_ps)
 
     def on_copied(self, connection: int, now_ps: int) -> None:
         """The first of the messages under way between two ranks of one host is there."""
@@ -167,7 +173,10 @@ class Walker:
     def _take(self, task: int, state: _Task, transfer: int, now_ps: int) -> None:
         """Let a transfer have arrived; what comes after it waits for one less."""
         state.remaining -= 1
-        for waiting in self.program.transfers_after(transfer):
+        self._release(task, state, self.program.transfers_after(transfer), now_ps)
+
+    def _release(self, task: int, state: _Task, transfers: list[int], now_ps: int) -> None:
+        for waiting in transfers:
             state.waits[waiting] -= 1
             if state.waits[waiting] == 0 and state.has_begun:
                 self._advance(task, state, self.program.transfer_lane[waiting], now_ps)

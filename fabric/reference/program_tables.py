@@ -35,6 +35,8 @@ class Program:
     transfer_waits: list[int]
     transfer_next_base: list[int]
     transfer_next: list[int]
+    transfer_follower_base: list[int]
+    transfer_follower: list[int]
     operation_template: list[int]
     operation_bytes: list[int]
     operation_pieces: list[int]
@@ -91,6 +93,13 @@ class Program:
     def transfers_after(self, transfer: int) -> list[int]:
         """Transfers that wait for the arrival of a transfer."""
         return self.transfer_next[self.transfer_next_base[transfer] : self.transfer_next_base[transfer + 1]]
+
+    def followers_of(self, transfer: int) -> list[int]:
+        """Transfers that wait for the acknowledgement of a transfer."""
+        if not self.transfer_follower:
+            return []
+        first, end = self.transfer_follower_base[transfer : transfer + 2]
+        return self.transfer_follower[first:end]
 
     def source_of(self, transfer: int) -> int:
         """The rank (a row) that sends a transfer."""

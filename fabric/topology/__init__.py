@@ -22,6 +22,7 @@ from fabric.topology.network import (
 )
 from fabric.topology.networkx_io import from_networkx, to_networkx
 from fabric.topology.rail_optimized import rail_optimized
+from fabric.topology.reducers import attach_reducers, reduction_tree
 from fabric.topology.single_switch import single_switch
 
 __all__ = [
@@ -36,6 +37,7 @@ __all__ = [
     "Switches",
     "apply_overrides",
     "assemble_network",
+    "attach_reducers",
     "build_network",
     "clos3",
     "describe",
@@ -43,6 +45,7 @@ __all__ = [
     "from_networkx",
     "leaf_spine",
     "rail_optimized",
+    "reduction_tree",
     "single_switch",
     "to_networkx",
 ]
