@@ -170,7 +170,7 @@ def _add_convert(commands: Any) -> None:
         "--out",
         metavar="FILE",
         required=True,
-        help="a scenario (*.toml), network or flows (topology*.txt, flow*.txt, *.cm), or of a result "
+        help="a scenario (*.toml), network, flows or program (topology*.txt, flow*.txt, *.cm, *.goal), or of a result "
         "completion times or pauses (fct*.txt, pfc*.txt)",
     )
     _add_foreign_options(parser)
