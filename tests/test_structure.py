@@ -47,6 +47,7 @@ LAYERS: dict[str, set[str]] = {
         *("scenario", "spec", "topology", "units", "workload"),
     },
     "sweep": {"errors", "io", "result", "scenario", "simulate", "spec"},
+    "bench": {"analysis", "errors", "result", "simulate", "spec", "topology", "workload"},
     "plot": {"analysis", "errors", "result", "topology"},
     "convert": {
         *("errors", "formats", "io", "result", "scenario"),
@@ -57,7 +58,7 @@ LAYERS: dict[str, set[str]] = {
         *("spec", "topology"),
     },
     "cli": {
-        *("convert", "errors", "formats", "interrupt", "io", "plot", "result", "scenario", "simulate"),
+        *("bench", "convert", "errors", "formats", "interrupt", "io", "plot", "result", "scenario", "simulate"),
         *("spec", "sweep", "topology", "units", "validation", "version"),
     },
     "__main__": {"cli"},

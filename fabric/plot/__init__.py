@@ -5,6 +5,7 @@ several panels make the figure themselves.
 matplotlib is imported when the first picture is drawn.
 """
 
+from .bandwidth import bandwidth
 from .comparison import comparison
 from .completion import fct_cdf, slowdown_by_size
 from .pairs import side_by_side
@@ -15,6 +16,7 @@ from .topology import topology
 from .utilisation import utilisation
 
 __all__ = [
+    "bandwidth",
     "comparison",
     "fct_cdf",
     "queues",

@@ -340,8 +340,13 @@ class Collective(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="colle
         Ranks take hosts by number, or in an order drawn from the seed. Default "as_named".
     ranks_per_host : int
         Default 1.
+    ranks : int, optional
+        How many, on the first hosts in that order. None (default): as many as there is room for.
     channels : int
         Connections that each pair of neighbours shares the data out over. Default 1.
+    chunk : Size, optional
+        Pieces of the vector that are larger are cut into chunks of at most so many bytes, which follow each
+        other, so that a rank forwards one while the next arrives. None (default): pieces stay whole.
     repeat : int
         How often, each rank one after the other. Default 1.
     eager : bool
@@ -363,13 +368,19 @@ class Collective(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="colle
     hosts: str = "*"
     order: Literal["as_named", "shuffled"] = "as_named"
     ranks_per_host: int = 1
+    ranks: int | None = None
     channels: int = 1
+    chunk: Size | None = None
     repeat: int = 1
     eager: bool = True
 
     def problems(self) -> Iterator[Problem]:
         for field in ("ranks_per_host", "channels", "repeat"):
             yield from _count(getattr(self, field), field)
+        if self.ranks is not None:
+            yield from _count(self.ranks, "ranks")
+        if self.chunk == 0:
+            yield "chunk", self.chunk, "a size above 0"
         if not 0 <= self.skew <= LARGEST_SKEW:
             yield "skew", self.skew, f"a number from 0 to {LARGEST_SKEW:g}"
         for field in ("skew", "matrix"):

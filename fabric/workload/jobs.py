@@ -8,6 +8,7 @@ jitter each rank first computes for a time that is drawn.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,9 +17,11 @@ from fabric.errors import SpecError
 from fabric.spec.traffic import Collective as CollectiveSpec
 from fabric.spec.traffic import Program as ProgramSpec
 from fabric.topology.network import Network
+from fabric.units import Size
 from fabric.workload.build import free_label
 from fabric.workload.collectives import Collective
 from fabric.workload.collectives.arrays import Int64Array
+from fabric.workload.collectives.split import MOST_PARTS
 from fabric.workload.draws import EntryDraws, Stream
 from fabric.workload.job import Job
 from fabric.workload.program import Program, ProgramBuilder
@@ -82,6 +85,9 @@ def build_jobs(scenario: Scenario, network: Network) -> list[Job]:
             program = read_program(entry, path=path)
             hosts = hosts[: program.n_ranks]
         else:
+            if entry.ranks is not None and entry.ranks > len(hosts):
+                raise SpecError(f"{path}.ranks", entry.ranks, f"at most {len(hosts)}, for which hosts have room")
+            hosts = hosts[: entry.ranks]
             program = _program(entry, n_ranks=len(hosts), draws=draws, path=path)
         jobs.append(
             Job(
@@ -100,7 +106,7 @@ def _program(entry: CollectiveSpec, *, n_ranks: int, draws: EntryDraws, path: st
     options = {"channels": entry.channels} if entry.channels > 1 else {}
     matrix = _matrix(entry, n_ranks=n_ranks, draws=draws) if entry.collective == "all_to_all_v" else None
     try:
-        collective = Collective(
+        whole = Collective(
             kind=entry.collective,
             n_ranks=n_ranks,
             size_bytes=int(entry.size) if matrix is None else 0,
@@ -108,6 +114,7 @@ def _program(entry: CollectiveSpec, *, n_ranks: int, draws: EntryDraws, path: st
             options=options,
             matrix=matrix,
         )
+        collective = whole if entry.chunk is None else _in_chunks(whole, int(entry.chunk))
         template = collective.template()
     except SpecError as error:
         field = "collective" if error.path == "kind" else error.path
@@ -131,6 +138,15 @@ def _program(entry: CollectiveSpec, *, n_ranks: int, draws: EntryDraws, path: st
             )
         ]
     return work.build(path=path)
+
+
+def _in_chunks(whole: Collective, chunk_bytes: int) -> Collective:
+    """The same collective with pieces of at most so many bytes."""
+    largest = int(whole.piece_bytes().max(initial=0))
+    chunks = max(-(-largest // chunk_bytes), 1)
+    if chunks > MOST_PARTS:
+        raise SpecError("chunk", Size(chunk_bytes), f"a size of which a piece ({Size(largest)}) has at most 2^20")
+    return replace(whole, options={**whole.options, "chunks": chunks})
 
 
 def _matrix(entry: CollectiveSpec, *, n_ranks: int, draws: EntryDraws) -> Int64Array:
