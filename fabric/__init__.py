@@ -20,7 +20,7 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from fabric import analysis, convert, plot, spec, topology, units, workload
+    from fabric import analysis, bench, convert, plot, spec, topology, units, workload
     from fabric.errors import (
         FabricError,
         SimulationError,
@@ -159,6 +159,7 @@ __all__ = [
     "Uniform",
     "__version__",
     "analysis",
+    "bench",
     "convert",
     "dump_scenario",
     "host_count",
@@ -173,7 +174,7 @@ __all__ = [
     "workload",
 ]
 
-_MODULES = ("analysis", "convert", "plot", "spec", "topology", "units", "workload")
+_MODULES = ("analysis", "bench", "convert", "plot", "spec", "topology", "units", "workload")
 
 _NAMES = {
     "Duration": "fabric.units",

@@ -4,8 +4,8 @@
 
     fabric run FILE... [--set path=value]... [--sweep path=value,value]... [--seed N] [--out DIR]
                        [--until 5ms] [--engine NAME]
-    fabric bench FILE [--collective NAME] [--compare ALGORITHM,...] [--ranks N] [-b SIZE] [-e SIZE] [-f FACTOR]
-                       [--csv FILE] [--out FILE]
+    fabric bench FILE [--collective NAME] [--compare ALGORITHM,...] [--ranks N] [-b SIZE] [-e SIZE]
+                      [-f FACTOR] [--csv FILE] [--out FILE]
     fabric plot DIR [--kind queues] [--ports PATTERN] [--out FILE]
     fabric topo FILE [--out FILE]
     fabric convert SOURCE... --out FILE
@@ -156,7 +156,9 @@ def _add_bench(commands: Any) -> None:
         "--placement", choices=("as_named", "shuffled"), help="of ranks on hosts: by number, or drawn"
     )
     parser.add_argument("--channels", type=int, metavar="N", help="default: the scenario's, or 1")
-    parser.add_argument("--chunk", metavar="SIZE", help="of pieces that are larger (default: the scenario's, or whole)")
+    parser.add_argument(
+        "--chunk", metavar="SIZE", help="largest part of a piece (default: the scenario's, or whole)"
+    )
     parser.add_argument("-b", "--begin", metavar="SIZE", default="1KiB", help="first size (default: 1KiB)")
     parser.add_argument("-e", "--end", metavar="SIZE", default="64MiB", help="largest (default: 64MiB)")
     parser.add_argument("-f", "--factor", type=float, metavar="N", help="between sizes (default: 2)")
@@ -206,8 +208,8 @@ def _add_convert(commands: Any) -> None:
         "--out",
         metavar="FILE",
         required=True,
-        help="a scenario (*.toml), network, flows or program (topology*.txt, flow*.txt, *.cm, *.goal), or of a result "
-        "completion times or pauses (fct*.txt, pfc*.txt)",
+        help="a scenario (*.toml), network, flows or program (topology*.txt, flow*.txt, *.cm, *.goal), or of "
+        "a result completion times or pauses (fct*.txt, pfc*.txt)",
     )
     _add_foreign_options(parser)
     parser.set_defaults(command=_convert)

@@ -46,10 +46,11 @@ def run_bench(
     Returns
     -------
     Table
-        A row a run: `algorithm`, `collective`, `ranks`, `size_bytes`, `count` (elements), `type`, `redop`, `time_ps`,
-        `algbw_bps`, `busbw_bps`, `line_rate_bps` (of the slowest rank's host, all its ports together),
-        `rank_least_ps`, `rank_median_ps`, `rank_most_ps`, `skew_ps`, `slowest_link`, `cause` and what that link lost
-        (`slowest_link` of this package), `hops`, `fingerprint`.
+        A row a run: `algorithm` (and what "auto" has `chosen`), `collective`, `ranks`, `size_bytes`, `count`
+        (elements), `type`, `redop`, `time_ps`, `algbw_bps`, `busbw_bps`, `line_rate_bps` (of the slowest
+        rank's host, all its ports together), `rank_least_ps`, `rank_median_ps`, `rank_most_ps`, `skew_ps`,
+        `slowest_link`, its `cause`, for how long it sent (`busy_ps`) and what it lost (see `Slowest`),
+        `hops`, `fingerprint`.
 
     Raises
     ------

@@ -1,8 +1,9 @@
 """`Bench`: what is measured, and on what.
 
 Sizes are those of nccl-tests: bytes of the full vector of a rank, from one to another by a factor or a step
-(its `-b -e -f -i`), rounded down to whole elements. Everything that the command does not say is as the scenario's first collective has it:
-hosts, order, channels, skew, transport, class. Other traffic of the scenario stays out.
+(its `-b -e -f -i`), rounded down to whole elements. Everything that a benchmark does not say is as the
+scenario's first collective has it: hosts, order, channels, skew, transport, class. Other traffic of the
+scenario stays out.
 
 What nccl-tests has and this has not: warm-up runs and averages over many (a run is the same each time), and
 results that are in place or out of place.
@@ -67,7 +68,9 @@ def sizes_between(begin: int, end: int, *, factor: float | None = None, step: in
         if step < 1:
             raise SpecError("--step", f"{step} bytes", "at least 1 byte")
         if (end - begin) // step >= MOST_SIZES:
-            raise SpecError("--step", f"{step} bytes", f"a step with which there are at most {MOST_SIZES} sizes")
+            raise SpecError(
+                "--step", f"{step} bytes", f"a step with which there are at most {MOST_SIZES} sizes"
+            )
         return list(range(begin, end + 1, step))
     factor = 2.0 if factor is None else factor
     if not factor > 1:
@@ -134,7 +137,9 @@ class Bench:
 
     def __post_init__(self) -> None:
         if self.scenario.sweep:
-            raise SpecError("sweep", ", ".join(self.scenario.sweep), "no sweep in the scenario of a benchmark")
+            raise SpecError(
+                "sweep", ", ".join(self.scenario.sweep), "no sweep in the scenario of a benchmark"
+            )
         if self.element not in ELEMENT_BYTES:
             raise SpecError("--type", self.element, f"one of {', '.join(ELEMENT_BYTES)}")
         if self.kind not in COLLECTIVES:
@@ -196,9 +201,7 @@ class Bench:
         element = ELEMENT_BYTES[self.element]
         return [
             self.scenario.replace(
-                traffic=(
-                    self.entry.replace(**changes, algorithm=name, size=size // element * element),
-                )
+                traffic=(self.entry.replace(**changes, algorithm=name, size=size // element * element),)
             )
             for name in self.named
             for size in sizes

@@ -1,7 +1,7 @@
 """Which link was the slowest in a run of one collective, and why.
 
-The slowest link is the one with the largest sum of the time for which it sent, the time for which its peer forbade
-it to, and the time for which a frame waited there on average.
+The slowest link is the one with the largest sum of the time for which it sent, the time for which its peer
+forbade it to, and the time for which a frame waited there on average.
 
 What it lost, in time:
 
@@ -9,8 +9,8 @@ What it lost, in time:
   link's host; for other links, frames that were dropped there. At most the time for which it was idle, and
   that for the frames themselves.
 * **pauses**: for how long PFC kept it from sending.
-* **collision**: what it carried beyond the mean of the links that were equally good (all of a leaf's to spines, all
-  of the spines' to a leaf, and so on, of the same rate): paths that are chosen by hash fall unevenly.
+* **collision**: what it carried beyond the mean of the links that were equally good (all of a leaf's to
+  spines, all of the spines' to a leaf, and so on, of the same rate): hashed paths fall unevenly.
 * **queueing**: how long a frame waited here on average, once for each message of the longest chain of the
   algorithm, in which every message waits for the one before.
 
@@ -113,7 +113,7 @@ def slowest_link(result: Result, *, duration_ps: int, chain: int, rto_ps: int | 
 
 
 def _equally_good(result: Result, port: int) -> Array:
-    """Links between the same tiers at the same rate, of the same lower switch; a link of a host stands alone."""
+    """Links between the same tiers at the same rate, of the same lower switch; a host's link: itself."""
     ports = result.ports
     sender, _, receiver = str(ports["tier"][port]).partition("->")
     if sender not in TIERS or receiver not in TIERS:
@@ -134,4 +134,4 @@ def _sent_again_ps(result: Result, port: int, *, idle_ps: float, rto_ps: int | N
     if not own.any():
         frames = int(ports["drops"][port])
     frame_ps = bytes_per_frame * BITS_PER_BYTE * PS_PER_S / float(ports["rate_bps"][port])
-    return frames * frame_ps + min(timeouts * float(rto_ps or 0), idle_ps)
+    return float(frames * frame_ps + min(timeouts * float(rto_ps or 0), idle_ps))

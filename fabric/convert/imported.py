@@ -1,8 +1,8 @@
 """One scenario from the files of another simulator, in whatever order they are named.
 
 What each file is follows from its name and content (`fabric.formats.recognise`). A scenario needs a
-topology and flows (or, in their place, a program: GOAL or MSCCL); an HPCC configuration may join them, and may name them itself. The scenario refers
-to the files, which are read again when it runs.
+topology and flows (or, in their place, a program: GOAL or MSCCL); an HPCC configuration may join them, and
+may name them itself. The scenario refers to the files, which are read again when it runs.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from fabric.spec import Flows, GraphFile, Link, Program, Run, Scenario, Switch, 
 from fabric.topology import Network, build_network
 from fabric.units import Duration, QuantityError
 from fabric.workload import group_class
+from fabric.workload.goal import import_goal
 
 __all__ = ["Imported", "StartUnit", "import_files", "network_spec"]
 
@@ -74,8 +75,8 @@ def import_files(
     Parameters
     ----------
     *sources : str or Path
-        `topology.txt` or `.topo`; `flow.txt`, `.cm`, GOAL or MSCCL; `config.txt`. A configuration alone is enough
-        if it names the other two (as they stand, beside it, or by their last part beside it).
+        `topology.txt` or `.topo`; `flow.txt`, `.cm`, GOAL or MSCCL; `config.txt`. A configuration alone is
+        enough if it names the other two (as they stand, beside it, or by their last part beside it).
     start_unit : {"ps", "ns", "us"}
         What `start` counts in a `.cm`.
     first_start : Duration or str, optional
@@ -216,10 +217,11 @@ def _flows(file: str, start_unit: StartUnit) -> tuple[FlowData, list[Remark]]:
     if start_unit != "ps":
         raise SpecError("start_unit", start_unit, "no unit except for a connection matrix (.cm)")
     if recognise(file) in PROGRAMS:
+        remarks = import_goal(file)[1] if recognise(file) == "goal" else []
         none = np.zeros(0, dtype=np.int64)
         return FlowData(
             source=none, destination=none, size_bytes=none, start_ps=none, group=none, line=none
-        ), []
+        ), remarks
     return parse_flows(file)
 
 

@@ -72,7 +72,7 @@ def bandwidth(table: Table, *, ax: Axes | None = None) -> Axes:
         title(
             drawn,
             f"{str(first['collective']).replace('_', '-').capitalize()} of {first['ranks']} ranks",
-            note="Bus bandwidth as nccl-tests defines it, from the first rank that enters to the last that leaves",
+            note="As nccl-tests defines it, from the first rank that enters to the last that leaves",
         )
         label_lines(drawn, labels)
     return drawn

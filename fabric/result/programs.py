@@ -113,11 +113,13 @@ def rank_table(
         Names of hosts and switches.
     """
     program = lowered.program
-    entered, left, host, operation = (np.zeros(0, dtype=np.int64) for _ in range(4))
+    entered, left, host = (np.zeros(0, dtype=np.int64) for _ in range(3))
+    base = np.zeros(1, dtype=np.int64)
     if program is not None:
-        entered, left, host = columns["task_entered_ps"], columns["task_left_ps"], program.task_host
-        counts = np.diff(program.operation_task_base.astype(np.int64))
-        operation = np.repeat(np.arange(len(counts)), counts)
+        entered, left = columns["task_entered_ps"], columns["task_left_ps"]
+        host = program.task_host.astype(np.int64)
+        base = program.operation_task_base.astype(np.int64)
+    operation = np.searchsorted(base, np.arange(len(entered)), side="right") - 1
     table = Table(
         {
             "operation": Category(operation, np.array(labels.names, dtype=np.str_)),

@@ -345,8 +345,9 @@ class Collective(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="colle
     channels : int
         Connections that each pair of neighbours shares the data out over. Default 1.
     chunk : Size, optional
-        Pieces of the vector that are larger are cut into chunks of at most so many bytes, which follow each
-        other, so that a rank forwards one while the next arrives. None (default): pieces stay whole.
+        Pieces of the vector that are larger are cut into chunks of at most so many bytes, which go through
+        the algorithm one after the other; trees and chains forward one while the next arrives. None
+        (default): pieces stay whole.
     repeat : int
         How often, each rank one after the other. Default 1.
     eager : bool

@@ -1,4 +1,4 @@
-"""From the collectives and programs of a scenario to jobs: which hosts, in which order, what they do and how often.
+"""From collectives and programs of a scenario to jobs: which hosts, in which order, what they do, how often.
 
 Ranks take the chosen hosts in the order of their numbers, or in one that is drawn; with several ranks a
 host, rank r is on host r // ranks_per_host of these. Repetitions follow each other at every rank. With
@@ -86,7 +86,9 @@ def build_jobs(scenario: Scenario, network: Network) -> list[Job]:
             hosts = hosts[: program.n_ranks]
         else:
             if entry.ranks is not None and entry.ranks > len(hosts):
-                raise SpecError(f"{path}.ranks", entry.ranks, f"at most {len(hosts)}, for which hosts have room")
+                raise SpecError(
+                    f"{path}.ranks", entry.ranks, f"at most {len(hosts)}, for which hosts have room"
+                )
             hosts = hosts[: entry.ranks]
             program = _program(entry, n_ranks=len(hosts), draws=draws, path=path)
         jobs.append(
@@ -145,7 +147,9 @@ def _in_chunks(whole: Collective, chunk_bytes: int) -> Collective:
     largest = int(whole.piece_bytes().max(initial=0))
     chunks = max(-(-largest // chunk_bytes), 1)
     if chunks > MOST_PARTS:
-        raise SpecError("chunk", Size(chunk_bytes), f"a size of which a piece ({Size(largest)}) has at most 2^20")
+        raise SpecError(
+            "chunk", Size(chunk_bytes), f"a size of which a piece ({Size(largest)}) has at most 2^20"
+        )
     return replace(whole, options={**whole.options, "chunks": chunks})
 
 
