@@ -65,8 +65,8 @@ def run_bench(
     >>> ring = Collective(collective="all_reduce", algorithm="ring")
     >>> scenario = Scenario(topology=SingleSwitch(hosts=4), traffic=[ring])
     >>> table = run_bench(Bench(scenario=scenario, sizes=[10**6]))
-    >>> table["ranks"].tolist(), table["count"].tolist(), table["slowest_link"].tolist()
-    ([4], [250000], ['host0->switch0'])
+    >>> table["ranks"].tolist(), table["count"].tolist(), table["cause"].tolist()
+    ([4], [250000], ['line rate'])
     """
     scenarios = bench.runs()
     network = build_network(scenarios[0].topology)

@@ -215,7 +215,9 @@ def _flows(file: str, start_unit: StartUnit) -> tuple[FlowData, list[Remark]]:
     if _is_matrix(file):
         return parse_matrix(file, start_unit=start_unit)
     if start_unit != "ps":
-        raise SpecError("start_unit", start_unit, "no unit except for a connection matrix (.cm)")
+        raise SpecError(
+            "start_unit", start_unit, "no unit for flow.txt, whose starts are seconds, nor for programs"
+        )
     if recognise(file) in PROGRAMS:
         remarks = import_goal(file)[1] if recognise(file) == "goal" else []
         none = np.zeros(0, dtype=np.int64)
