@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from fabric import (
         analysis,
+        bench,
         checks,
         convert,
         plot,
@@ -80,6 +81,7 @@ if TYPE_CHECKING:
         Pfc,
         Pin,
         Poisson,
+        Program,
         QueueRecord,
         RailOptimized,
         Record,
@@ -142,6 +144,7 @@ __all__ = [
     "Pfc",
     "Pin",
     "Poisson",
+    "Program",
     "QueueRecord",
     "RailOptimized",
     "Rate",
@@ -168,6 +171,7 @@ __all__ = [
     "Uniform",
     "__version__",
     "analysis",
+    "bench",
     "checks",
     "convert",
     "dump_scenario",
@@ -186,18 +190,8 @@ __all__ = [
 ]
 
 _MODULES = (
-    *(
-        "analysis",
-        "checks",
-        "convert",
-        "plot",
-        "reliability",
-        "spec",
-        "topology",
-        "training",
-        "units",
-        "workload",
-    ),
+    *("analysis", "bench", "checks", "convert", "plot", "reliability"),
+    *("spec", "topology", "training", "units", "workload"),
 )
 
 _NAMES = {

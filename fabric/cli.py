@@ -4,6 +4,8 @@
 
     fabric run FILE... [--set path=value]... [--sweep path=value,value]... [--seed N] [--out DIR]
                        [--until 5ms] [--engine NAME]
+    fabric bench FILE [--collective NAME] [--compare ALGORITHM,...] [--ranks N] [-b SIZE] [-e SIZE]
+                      [-f FACTOR] [--csv FILE] [--out FILE]
     fabric plot DIR [--kind queues] [--ports PATTERN] [--out FILE]
     fabric topo FILE [--out FILE]
     fabric check FILE [--routes traffic] [--fail NAME,...]... [--remedy NAME] [--out FILE]
@@ -12,8 +14,8 @@
     fabric matrix FILE [--per N] [--collectives direct] [--out FILE] [--array FILE]
     fabric schema
 
-FILE is a scenario, or the files of another simulator (`docs/formats.md`): a topology, flows, and possibly a
-configuration. Of `matrix` it is a training job (`docs/training.md`).
+FILE is a scenario, or the files of another simulator (`docs/formats.md`): a topology, flows or a program, and
+possibly a configuration. Of `matrix` it is a training job (`docs/training.md`).
 
 Exit codes: 0 done; 1 a validation found something outside its grade, or a checked network can deadlock; 2
 something was described wrongly, or a file cannot be read or written, said in one line on standard error;
@@ -32,7 +34,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from fabric.errors import FabricError, SpecError
-from fabric.units import QuantityError
+from fabric.units import QuantityError, Size
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -105,6 +107,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_run(commands)
+    _add_bench(commands)
     _add_plot(commands)
     _add_topo(commands)
     _add_check(commands)
@@ -122,7 +125,7 @@ def _add_run(commands: Any) -> None:
         "sources",
         metavar="FILE",
         nargs="+",
-        help="scenario file (TOML), or topology, flows and configuration of another simulator",
+        help="scenario file (TOML), or topology, flows (or program) and configuration of another simulator",
     )
     _add_overrides(parser)
     parser.add_argument(
@@ -140,6 +143,41 @@ def _add_run(commands: Any) -> None:
     parser.add_argument("--no-plot", action="store_true", help="draw no picture")
     parser.add_argument("--quiet", action="store_true", help="print nothing but errors")
     parser.set_defaults(command=_run)
+
+
+def _add_bench(commands: Any) -> None:
+    parser = commands.add_parser("bench", help="measure a collective over sizes, as nccl-tests does")
+    parser.add_argument("scenario", metavar="FILE", help="scenario file (TOML) whose fabric is used")
+    _add_overrides(parser)
+    parser.add_argument("--collective", metavar="NAME", help="default: the scenario's, or all_reduce")
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument("--algorithm", metavar="NAME", help="default: the scenario's")
+    which.add_argument(
+        "--compare", metavar="NAME,NAME", help="algorithms, such as ring,tree,halving_doubling"
+    )
+    parser.add_argument("--ranks", type=int, metavar="N", help="on the first hosts (default: all hosts)")
+    parser.add_argument("--ranks-per-host", type=int, metavar="N", help="default: the scenario's, or 1")
+    parser.add_argument(
+        "--placement", choices=("as_named", "shuffled"), help="of ranks on hosts: by number, or drawn"
+    )
+    parser.add_argument("--channels", type=int, metavar="N", help="default: the scenario's, or 1")
+    parser.add_argument(
+        "--chunk", metavar="SIZE", help="largest part of a piece (default: the scenario's, or whole)"
+    )
+    parser.add_argument("-b", "--begin", metavar="SIZE", default="1KiB", help="first size (default: 1KiB)")
+    parser.add_argument("-e", "--end", metavar="SIZE", default="64MiB", help="largest (default: 64MiB)")
+    parser.add_argument("-f", "--factor", type=float, metavar="N", help="between sizes (default: 2)")
+    parser.add_argument("-i", "--step", metavar="SIZE", help="between sizes, instead of a factor")
+    parser.add_argument("-n", "--iterations", type=int, metavar="N", default=1, help="default: 1")
+    parser.add_argument("--type", metavar="NAME", default="float", help="of elements (default: float)")
+    parser.add_argument("--seed", type=int, metavar="N", help="seed of the runs, instead of run.seed")
+    parser.add_argument("--engine", choices=("native", "reference"), default="native", help="default: native")
+    parser.add_argument("--csv", metavar="FILE", help="write every column there")
+    parser.add_argument(
+        "--out", metavar="FILE", help="image, .png, .pdf or .svg (default: results/NAME-bench.png)"
+    )
+    parser.add_argument("--no-plot", action="store_true", help="draw no picture")
+    parser.set_defaults(command=_bench)
 
 
 def _add_overrides(parser: argparse.ArgumentParser) -> None:
@@ -175,8 +213,8 @@ def _add_convert(commands: Any) -> None:
         "--out",
         metavar="FILE",
         required=True,
-        help="a scenario (*.toml), network or flows (topology*.txt, flow*.txt, *.cm), or of a result "
-        "completion times or pauses (fct*.txt, pfc*.txt)",
+        help="a scenario (*.toml), network, flows or program (topology*.txt, flow*.txt, *.cm, *.goal), or of "
+        "a result completion times or pauses (fct*.txt, pfc*.txt)",
     )
     _add_foreign_options(parser)
     parser.set_defaults(command=_convert)
@@ -341,6 +379,65 @@ def _run_sweep(scenario: Scenario, target: Path, options: argparse.Namespace) ->
         print(f"  results     {target}")
         print(*(f"  picture     {target / name}\n" for name in pictures), sep="", end="")
     return INTERRUPTED if sweep.results[-1].status == "INTERRUPTED" else DONE
+
+
+def _bench(options: argparse.Namespace) -> int:
+    from fabric.bench import bench_csv, bench_text, run_bench
+    from fabric.io.files import write_whole
+    from fabric.plot import bandwidth, to_image
+
+    bench = _bench_of(options)
+    target = _out(options) or Path("results", f"{_name_of(bench.scenario, options.scenario)}-bench.png")
+    image_format = _image_format(target)
+
+    def watch(name: str) -> None:
+        if sys.stderr.isatty():
+            print(f"\r\x1b[K{name}", end="", file=sys.stderr, flush=True)
+
+    table = run_bench(bench, engine=options.engine, watch=watch)
+    watch("")
+    print(bench_text(table), flush=True)
+    if options.csv is not None:
+        write_whole(Path(options.csv), bench_csv(table).encode())
+        print(f"\n  table    {options.csv}")
+    if not options.no_plot and table["size_bytes"].any():
+        write_whole(target, to_image(bandwidth(table), format=image_format))
+        print(f"\n  picture  {target}")
+    return DONE
+
+
+def _bench_of(options: argparse.Namespace) -> Any:
+    """Return the benchmark that the options describe."""
+    from fabric.bench import Bench, sizes_between
+
+    overrides = [*options.set, *([] if options.seed is None else [f"run.seed={options.seed}"])]
+    sizes = sizes_between(
+        _size("--begin", options.begin),
+        _size("--end", options.end),
+        factor=options.factor,
+        step=None if options.step is None else _size("--step", options.step),
+    )
+    compared = options.compare if options.compare is not None else options.algorithm
+    return Bench(
+        scenario=_load(options.scenario, overrides),
+        sizes=sizes,
+        collective=options.collective,
+        algorithms=() if compared is None else tuple(name.strip() for name in compared.split(",")),
+        ranks=options.ranks,
+        placement=options.placement,
+        ranks_per_host=options.ranks_per_host,
+        channels=options.channels,
+        chunk=None if options.chunk is None else _size("--chunk", options.chunk),
+        iterations=options.iterations,
+        element=options.type,
+    )
+
+
+def _size(option: str, text: str) -> int:
+    try:
+        return int(Size(text))
+    except QuantityError as error:
+        raise SpecError(option, error.value, error.allowed) from None
 
 
 def _add_picture(result: Result, target: Path) -> list[str]:

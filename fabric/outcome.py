@@ -26,7 +26,7 @@ from fabric.result.collect import (
     port_class_table,
     port_table,
 )
-from fabric.result.programs import OperationLabels, operation_table, waiting_table
+from fabric.result.programs import OperationLabels, operation_table, rank_table, waiting_table
 from fabric.result.series import STREAM_OF, series_table
 from fabric.routing import NO_PORT, hashed_words, trace_path
 from fabric.spec import Scenario
@@ -107,6 +107,7 @@ def build_result(
         "nodes": node_table(columns, lowered=lowered, labels=labels),
         "connections": connection_table(columns, lowered=lowered, labels=labels),
         "operations": operation_table(columns, lowered=lowered, labels=operations),
+        "ranks": rank_table(columns, lowered=lowered, labels=operations, nodes=labels.nodes),
         "waiting": waiting_table(*waiting, columns, lowered=lowered, labels=operations),
     }
     lost = set()

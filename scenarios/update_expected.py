@@ -82,6 +82,19 @@ CASES: dict[str, Case] = {
     "victim with DCQCN": Case("victim.toml", (DCQCN,)),
     "allreduce_ring_64": Case("allreduce_ring_64.toml"),
     "allreduce_ring_64 in a drawn order": Case("allreduce_ring_64.toml", ("traffic[0].order=shuffled",)),
+    "allreduce_incast": Case("allreduce_incast.toml"),
+    "allreduce_incast, direct": Case("allreduce_incast.toml", ("traffic[0].algorithm=direct",)),
+    "allreduce_incast, ring": Case("allreduce_incast.toml", ("traffic[0].algorithm=ring",)),
+    "allreduce_shuffled": Case("allreduce_shuffled.toml"),
+    "allreduce_shuffled in order": Case("allreduce_shuffled.toml", ("traffic[0].order=as_named",)),
+    "allreduce_shuffled by flowlets": Case("allreduce_shuffled.toml", ("routing.choice=flowlet",)),
+    "alltoall_64": Case("alltoall_64.toml"),
+    "alltoall_64 pair by pair": Case("alltoall_64.toml", ("traffic[0].algorithm=pairwise",)),
+    "alltoall_64 by Bruck": Case("alltoall_64.toml", ("traffic[0].algorithm=bruck",)),
+    "alltoallv_skewed": Case("alltoallv_skewed.toml"),
+    "alltoallv_skewed, all alike": Case("alltoallv_skewed.toml", ("traffic[0].skew=0.0",)),
+    "two_jobs": Case("two_jobs.toml"),
+    "two_jobs, one after the other": Case("two_jobs.toml", ("traffic[1].start=20ms",)),
 }
 """Every case by its name."""
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from test_foreign_files import MATRICES, SAMPLES, TOTALS
 
+import fabric
 from fabric.formats.msccl_xml import STEP_TYPES, parse_msccl
 from fabric.workload.collectives import check_template
 from fabric.workload.collectives.levels import depth
@@ -83,3 +84,17 @@ def test_matrices_are_programs(file: Path) -> None:
     program, _ = import_matrix(file)
     flows, waits, size = TOTALS[file.name]
     assert (program.n_messages, len(program.wait_task), int(program.size_bytes.sum())) == (flows, waits, size)
+
+
+@pytest.mark.parametrize("name", [*GOALS, *ALGORITHMS])
+def test_programs_run(name: str) -> None:
+    """As traffic, recognised by content, on a host for each rank; what is sent is what the program says."""
+    is_goal = name in GOALS
+    ranks = GOALS[name][0] if is_goal else ALGORITHMS[name][1]
+    program = fabric.Program(file=str(SAMPLES / name), size=None if is_goal else "1MB")
+    scenario = fabric.Scenario(topology=fabric.SingleSwitch(hosts=ranks), traffic=[program])
+    result = fabric.run(scenario)
+    assert result.status == "FINISHED"
+    assert (result.ranks["left_ps"] >= 0).all()
+    if is_goal:
+        assert int(result.operations["sent_bytes"].sum()) == GOALS[name][3]

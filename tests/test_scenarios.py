@@ -53,6 +53,14 @@ def slowdown(name: str, percentile: float) -> float:
     return float(np.percentile(of, percentile, method="inverted_cdf"))
 
 
+def operation_ms(name: str) -> float:
+    """What the only operation of a case took."""
+    (row,) = result_of(name).operations
+    return float(row["duration_ps"]) / 1e9
+
+
+TRUNKS = ("leaf->spine", "spine->leaf")
+
 SLOW = {"websearch without DCQCN"}
 """Cases that take more than 5 s."""
 
@@ -197,6 +205,62 @@ class TestAnswers:
         )
         shuffled = result_of("allreduce_ring_64 in a drawn order").operations[0]
         assert shuffled["duration_ps"] / ring["duration_ps"] == pytest.approx(1.486, abs=0.005)
+
+    def test_a_parameter_server_takes_what_its_port_takes(self) -> None:
+        """63 vectors in, 63 out: without congestion control hardly more, and an eighth more with it."""
+        frames, last_bytes = divmod(10**6, 4096)
+        vector_us = (frames * 4178 + last_bytes + 82) * 8 / 400e3
+        assert operation_ms("allreduce_incast") == pytest.approx(2.902, abs=5e-4)
+        assert operation_ms("allreduce_incast") / (2 * 63 * vector_us / 1e3) == pytest.approx(1.127, abs=2e-3)
+        assert operation_ms("allreduce_incast, direct") == pytest.approx(0.0518, abs=5e-5)
+        ports = result_of("allreduce_incast").ports
+        assert ports.where(link="leaf0->host0")["queue_peak_bytes"][0] == 42_343_444
+        paused = ports["paused_ps"] > 0
+        assert set(ports["tier"][paused]) == {"spine->leaf"}
+        assert paused.sum() == 8
+
+    @pytest.mark.parametrize(
+        ("name", "flows"), [("allreduce_shuffled", 3), ("allreduce_shuffled in order", 1), ("two_jobs", 3)]
+    )
+    def test_flows_that_share_an_uplink(self, name: str, flows: int) -> None:
+        """All flows of a ring carry the same, so the fullest uplink says how many it has."""
+        result = result_of(name)
+        trunks = np.concatenate([result.ports.where(tier=tier)["tx_bytes"] for tier in TRUNKS])
+        one = result.ports.where(tier="host->leaf")["tx_bytes"]
+        assert trunks.max() / np.median(one) == pytest.approx(flows, rel=0.05)
+
+    def test_a_ring_goes_at_the_pace_of_its_most_crowded_link(self) -> None:
+        in_order, shuffled = (operation_ms(f"allreduce_shuffled{way}") for way in (" in order", ""))
+        assert shuffled / in_order == pytest.approx(2.918, abs=5e-3)
+
+    def test_an_all_to_all_uses_its_links_best_at_once(self) -> None:
+        names = ("alltoall_64", "alltoall_64 pair by pair", "alltoall_64 by Bruck")
+        assert [operation_ms(name) for name in names] == pytest.approx([0.3666, 0.9259, 2.8194], abs=1e-4)
+        ports = result_of("alltoall_64").ports
+        fullest = max(ports.where(tier=tier)["tx_bytes"].max() for tier in TRUNKS)
+        assert fullest / ports.where(tier="spine->leaf")["tx_bytes"].mean() == pytest.approx(1.45, abs=0.01)
+
+    def test_popular_ranks_hold_up_the_others(self) -> None:
+        result = result_of("alltoallv_skewed")
+        done_ms = np.sort(result.ranks["left_ps"] / 1e9)
+        assert done_ms[31] == pytest.approx(0.155, abs=5e-4)
+        assert np.percentile(done_ms, 90) == pytest.approx(1.32, abs=5e-3)
+        assert done_ms[-1] == pytest.approx(5.110, abs=5e-4)
+        assert operation_ms("alltoallv_skewed, all alike") == pytest.approx(0.372, abs=5e-4)
+        received = result.connections
+        hot = received["size_bytes"][received["destination"] == "host7"].sum()
+        assert hot == pytest.approx(215.2e6, rel=1e-3)
+        paused = result.ports["paused_ps"] > 0
+        assert (paused.sum(), (result.ports["tier"][paused] == "host->leaf").sum()) == (55, 20)
+
+    def test_two_rings_lose_three_tenths(self) -> None:
+        together, apart = (
+            result_of("two_jobs").operations,
+            result_of("two_jobs, one after the other").operations,
+        )
+        assert together["job"].tolist() == apart["job"].tolist() == ["even", "odd"]
+        assert (together["busbw_bps"] / 1e9).tolist() == pytest.approx([104.1, 109.1], abs=0.1)
+        assert (apart["busbw_bps"] / 1e9).tolist() == pytest.approx([155.2, 157.1], abs=0.1)
 
 
 LEAF_SPINE = ("topology.leaves=3", "topology.spines=2", "topology.hosts_per_leaf=4", "switch.buffer=4MB")

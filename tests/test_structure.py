@@ -53,6 +53,7 @@ LAYERS: dict[str, set[str]] = {
         *("analysis", "errors", "lower", "lowered", "lowering", "result", "spec", "topology", "units"),
         "workload",
     },
+    "bench": {"analysis", "errors", "result", "simulate", "spec", "topology", "workload"},
     "plot": {"analysis", "errors", "result", "topology"},
     "convert": {
         *("errors", "formats", "io", "result", "scenario"),
@@ -63,10 +64,8 @@ LAYERS: dict[str, set[str]] = {
         *("spec", "topology"),
     },
     "cli": {
-        *("convert", "errors", "formats", "interrupt", "io", "plot", "result", "scenario", "simulate"),
-        *("spec", "sweep", "topology", "training", "units", "validation", "version"),
-        *("checks", "convert", "errors", "formats", "interrupt", "io", "plot", "result", "scenario"),
-        *("simulate", "spec", "sweep", "topology", "units", "validation", "version"),
+        *("bench", "checks", "convert", "errors", "formats", "interrupt", "io", "plot", "result", "scenario"),
+        *("simulate", "spec", "sweep", "topology", "training", "units", "validation", "version"),
     },
     "__main__": {"cli"},
 }

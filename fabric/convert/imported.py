@@ -1,8 +1,8 @@
 """One scenario from the files of another simulator, in whatever order they are named.
 
 What each file is follows from its name and content (`fabric.formats.recognise`). A scenario needs a
-topology and flows; an HPCC configuration may join them, and may name them itself. The scenario refers
-to the files, which are read again when it runs.
+topology and flows (or, in their place, a program: GOAL or MSCCL); an HPCC configuration may join them, and
+may name them itself. The scenario refers to the files, which are read again when it runs.
 """
 
 from __future__ import annotations
@@ -25,10 +25,11 @@ from fabric.formats.hpcc_topology import parse_topology
 from fabric.formats.htsim_matrix import parse_matrix
 from fabric.formats.htsim_topology import parse_fat_tree
 from fabric.formats.words import Said
-from fabric.spec import Flows, GraphFile, Link, Run, Scenario, Switch, TrafficClass, Transport
+from fabric.spec import Flows, GraphFile, Link, Program, Run, Scenario, Switch, TrafficClass, Transport
 from fabric.topology import Network, build_network
 from fabric.units import Duration, QuantityError
 from fabric.workload import group_class
+from fabric.workload.goal import import_goal
 
 __all__ = ["Imported", "StartUnit", "import_files", "network_spec"]
 
@@ -39,8 +40,11 @@ ROLES = {
     "htsim_topology": "topology",
     "hpcc_flows": "flows",
     "htsim_matrix": "flows",
+    "goal": "flows",
+    "msccl": "flows",
     "hpcc_config": "configuration",
 }
+PROGRAMS = ("goal", "msccl")
 NAMED_BY_CONFIGURATION = {"topology": "TOPOLOGY_FILE", "flows": "FLOW_FILE"}
 
 
@@ -71,8 +75,8 @@ def import_files(
     Parameters
     ----------
     *sources : str or Path
-        `topology.txt` or `.topo`; `flow.txt` or `.cm`; `config.txt`. A configuration alone is enough
-        if it names the other two (as they stand, beside it, or by their last part beside it).
+        `topology.txt` or `.topo`; `flow.txt`, `.cm`, GOAL or MSCCL; `config.txt`. A configuration alone is
+        enough if it names the other two (as they stand, beside it, or by their last part beside it).
     start_unit : {"ps", "ns", "us"}
         What `start` counts in a `.cm`.
     first_start : Duration or str, optional
@@ -94,7 +98,7 @@ def import_files(
     for role, key in NAMED_BY_CONFIGURATION.items():
         if role not in files and settings is not None and settings.has(key):
             files[role] = _named(settings, key)
-    for role, example in (("topology", "topology.txt or .topo"), ("flows", "flow.txt or .cm")):
+    for role, example in (("topology", "topology.txt or .topo"), ("flows", "flow.txt, .cm, GOAL or MSCCL")):
         if role not in files:
             given = ", ".join(str(source) for source in sources)
             raise SpecError("sources", Said(given), f"also a file of {role}: {example}")
@@ -106,16 +110,11 @@ def import_files(
     if flows.failures:
         topology = topology.replace(overrides=failed_links(flows.failures, network=network))
         network = build_network(topology)
-    traffic = Flows(
-        file=files["flows"],
-        start_unit=start_unit if _is_matrix(files["flows"]) else "ps",
-        first_start=_duration(first_start),
-        wait_file=_named(settings, "DEP_FILE") if settings is not None and settings.has("DEP_FILE") else None,
-    )
+    traffic = _traffic(files["flows"], settings, start_unit=start_unit, first_start=_duration(first_start))
     name = "-".join(Path(files[role]).stem for role in ("topology", "flows"))
     scenario = Scenario(name=name, topology=topology, traffic=(traffic,), switch=Switch(latency=Duration(0)))
     groups = np.unique(flows.group).tolist()
-    classes = ("data",) if len(groups) == 1 else tuple(group_class(group) for group in groups)
+    classes = ("data",) if len(groups) <= 1 else tuple(group_class(group) for group in groups)
     if settings is not None:
         specs = hpcc_specs(settings, network=network, classes=classes)
         remarks += specs.remarks
@@ -129,7 +128,7 @@ def import_files(
             run=specs.run,
             record=specs.record,
         )
-        if traffic.first_start is not None and specs.run.until is not None:
+        if isinstance(traffic, Flows) and traffic.first_start is not None and specs.run.until is not None:
             scenario = scenario.replace(run=_moved_end(specs.run, flows, traffic.first_start))
     elif flows.udp_port is not None:
         reason = 'paths are hashed from it with routing.hash = "murmur3" and routing.udp_port only'
@@ -138,6 +137,21 @@ def import_files(
     if settings is None and len(groups) > 1:
         scenario = _with_classes(scenario, classes)
     return Imported(scenario=scenario, network=network, ignored=tuple(remarks))
+
+
+def _traffic(
+    file: str, settings: Settings | None, *, start_unit: StartUnit, first_start: Duration | None
+) -> Flows | Program:
+    if recognise(file) in PROGRAMS:
+        if first_start is not None:
+            raise SpecError("first_start", first_start, "no first_start for a program, which begins at 0")
+        return Program(file=file)
+    return Flows(
+        file=file,
+        start_unit=start_unit if _is_matrix(file) else "ps",
+        first_start=first_start,
+        wait_file=_named(settings, "DEP_FILE") if settings is not None and settings.has("DEP_FILE") else None,
+    )
 
 
 def _duration(time: Duration | str | None) -> Duration | None:
@@ -203,7 +217,15 @@ def _flows(file: str, start_unit: StartUnit) -> tuple[FlowData, list[Remark]]:
     if _is_matrix(file):
         return parse_matrix(file, start_unit=start_unit)
     if start_unit != "ps":
-        raise SpecError("start_unit", start_unit, "no unit for flow.txt, whose starts are seconds")
+        raise SpecError(
+            "start_unit", start_unit, "no unit for flow.txt, whose starts are seconds, nor for programs"
+        )
+    if recognise(file) in PROGRAMS:
+        remarks = import_goal(file)[1] if recognise(file) == "goal" else []
+        none = np.zeros(0, dtype=np.int64)
+        return FlowData(
+            source=none, destination=none, size_bytes=none, start_ps=none, group=none, line=none
+        ), remarks
     return parse_flows(file)
 
 

@@ -16,7 +16,8 @@ from fabric.result import Result
 from fabric.scenario import load_scenario
 from fabric.topology import build_network
 from fabric.units import Duration
-from fabric.workload import build_flows
+from fabric.workload import build_flows, build_jobs
+from fabric.workload.goal import export_goal
 
 __all__ = ["OUTPUTS", "convert"]
 
@@ -25,6 +26,7 @@ OUTPUTS = {
     "topology*.txt": "network, for HPCC",
     "flow*.txt": "flows, for HPCC",
     "*.cm": "flows, for htsim",
+    "*.goal": "what the ranks of a collective or program do, as GOAL",
     "fct*.txt": "completion times of a result",
     "pfc*.txt": "pauses of a result",
 }
@@ -77,6 +79,11 @@ def convert(
         return save_scenario(imported, target), imported.ignored
     if kind == "topology*.txt":
         text = export_topology(imported.network)
+    elif kind == "*.goal":
+        jobs = build_jobs(imported.scenario, imported.network)
+        if len(jobs) != 1:
+            raise SpecError("traffic", f"{len(jobs)} collectives and programs", "exactly one, for GOAL")
+        text = "".join(export_goal(jobs[0].program))
     else:
         flows = build_flows(imported.scenario, imported.network)
         text = export_flows(flows, network=imported.network, form="htsim" if kind == "*.cm" else "hpcc")

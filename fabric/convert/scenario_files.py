@@ -1,6 +1,7 @@
 """An imported scenario as files of its own: TOML, with the network as JSON and the flows as CSV beside it.
 
-`x.toml` comes with `x-network.json` and `x-flows.csv` (one for each priority group, if there are several).
+`x.toml` comes with `x-network.json` and `x-flows.csv` (one for each priority group, if there are several), or
+with a copy of the file of its program (`x-program.goal`, `x-program.xml`).
 They say the same as the other simulator's files and do not need them. All are written or none.
 """
 
@@ -14,7 +15,7 @@ from fabric.convert.imported import Imported
 from fabric.errors import SpecError
 from fabric.io.files import write_together
 from fabric.scenario import dump_scenario
-from fabric.spec import Flows, GraphFile, Link, Scenario
+from fabric.spec import Flows, GraphFile, Link, Program, Scenario
 from fabric.topology.network_json import network_json
 from fabric.workload import build_flows
 from fabric.workload.flow_csv import flow_csv
@@ -49,7 +50,12 @@ def save_scenario(imported: Imported, file: str | Path) -> tuple[Path, ...]:
     flows = build_flows(imported.scenario, imported.network)
     network_file = target.with_name(f"{target.stem}-network.json")
     contents = {network_file: network_json(imported.network)}
-    entries = []
+    entries: list[Flows | Program] = []
+    for entry in imported.scenario.traffic:
+        if isinstance(entry, Program):
+            copy = target.with_name(f"{target.stem}-program{Path(entry.file).suffix}")
+            contents[copy] = Path(entry.file).read_bytes()
+            entries.append(entry.replace(file=copy.name))
     for pattern, label in enumerate(flows.patterns):
         number = "" if len(flows.patterns) == 1 else label.removeprefix("flows")
         flow_file = target.with_name(f"{target.stem}-flows{number}.csv")
@@ -80,7 +86,8 @@ def _heading(imported: Imported) -> str:
     """Where the scenario comes from and what was left out, as comments."""
     scenario = imported.scenario
     assert isinstance(scenario.topology, GraphFile)
-    files = [scenario.topology.file, *(entry.file for entry in scenario.traffic if isinstance(entry, Flows))]
+    traffic = (entry.file for entry in scenario.traffic if isinstance(entry, Flows | Program))
+    files = [scenario.topology.file, *traffic]
     lines = [f"Converted from {' and '.join(Path(name).name for name in files if name)}."]
     lines += [f"Left out: {_without_folder(str(remark), remark.file)}" for remark in imported.ignored]
     return "".join(f"# {line}\n" for line in lines) + "\n"

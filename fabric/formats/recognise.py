@@ -15,11 +15,15 @@ FORMATS = {
     "hpcc_config": "configuration of the HPCC simulator (config.txt)",
     "htsim_topology": "fat tree of htsim (.topo)",
     "htsim_matrix": "connection matrix of htsim (.cm)",
+    "goal": "GOAL schedule (.goal)",
+    "msccl": "MSCCL program (.xml)",
 }
 """What each format is, by its name."""
 
 _BY_SUFFIX = {".topo": "htsim_topology", ".cm": "htsim_matrix"}
 _OTHERS = frozenset({".toml", ".json", ".csv"})
+_GOAL = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*num_ranks\b", re.DOTALL)
+_MSCCL = re.compile(r"\s*(?:<[?!][^>]*>\s*)*<algo\b")
 _SETTING = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+$")
 
 
@@ -40,6 +44,10 @@ def recognise(file: str | Path) -> str | None:
 
 
 def _by_content(text: str) -> str | None:
+    if _GOAL.match(text):
+        return "goal"
+    if _MSCCL.match(text):
+        return "msccl"
     lines = (line.split("#", 1)[0].split() for line in text.splitlines())
     words = next((words for words in lines if words), [])
     numbers = sum(word.isdigit() for word in words)

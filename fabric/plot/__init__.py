@@ -5,6 +5,7 @@ several panels make the figure themselves.
 matplotlib is imported when the first picture is drawn.
 """
 
+from .bandwidth import bandwidth
 from .comparison import comparison
 from .completion import fct_cdf, slowdown_by_size
 from .domains import failure_domains
@@ -17,6 +18,7 @@ from .topology import topology
 from .utilisation import utilisation
 
 __all__ = [
+    "bandwidth",
     "comparison",
     "failure_domains",
     "fct_cdf",

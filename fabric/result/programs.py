@@ -3,6 +3,7 @@
 * `duration_ps` of an operation runs from the first of its ranks that enters to the last that leaves, as
   nccl-tests times a collective between barriers; `skew_ps` from the first that leaves to the last.
 * `algbw_bps` is the size over that, `busbw_bps` that times the factor of nccl-tests.
+* `duration_ps` of a rank runs from when it entered to when it left.
 * A rank that is *waiting* when nothing can happen any more has entered and not left. It lacks transfers
   from others (which have been posted or not), or the acknowledgement of its own.
 """
@@ -21,7 +22,7 @@ from fabric.lowered import Lowered, LoweredProgram
 
 from .table import Array, Category, Table
 
-__all__ = ["OperationLabels", "operation_table", "waiting_table"]
+__all__ = ["OperationLabels", "operation_table", "rank_table", "waiting_table"]
 
 LACKS = ("data", "acknowledgement")
 
@@ -97,6 +98,41 @@ def operation_table(columns: Mapping[str, Array], *, lowered: Lowered, labels: O
         optional=("entered_ps", "left_ps", "duration_ps", "skew_ps"),
     )
     return table[~labels.is_compute]
+
+
+def rank_table(
+    columns: Mapping[str, Array], *, lowered: Lowered, labels: OperationLabels, nodes: Array
+) -> Table:
+    """Return the table of ranks: when each entered each operation and left it.
+
+    Parameters
+    ----------
+    columns, lowered, labels
+        As of `operation_table`.
+    nodes : numpy.ndarray of str, [nodes]
+        Names of hosts and switches.
+    """
+    program = lowered.program
+    entered, left, host = (np.zeros(0, dtype=np.int64) for _ in range(3))
+    base = np.zeros(1, dtype=np.int64)
+    if program is not None:
+        entered, left = columns["task_entered_ps"], columns["task_left_ps"]
+        host = program.task_host.astype(np.int64)
+        base = program.operation_task_base.astype(np.int64)
+    operation = np.searchsorted(base, np.arange(len(entered)), side="right") - 1
+    table = Table(
+        {
+            "operation": Category(operation, np.array(labels.names, dtype=np.str_)),
+            "rank": labels.ranks,
+            "host": Category(host, nodes),
+            "entered_ps": entered,
+            "left_ps": left,
+            "duration_ps": np.where(left >= 0, left - entered, -1),
+        },
+        name="ranks",
+        optional=("entered_ps", "left_ps", "duration_ps"),
+    )
+    return table[~labels.is_compute[operation]]
 
 
 def waiting_table(

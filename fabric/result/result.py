@@ -89,6 +89,11 @@ class Result:
         return self.tables["operations"]
 
     @property
+    def ranks(self) -> Table:
+        """One row a rank of a collective operation: when it entered and left, how long it took."""
+        return self.tables["ranks"]
+
+    @property
     def connections(self) -> Table:
         """One row a connection of a job: bytes, first and last message, what was sent again."""
         return self.tables["connections"]

@@ -293,7 +293,7 @@ def _collectives(operations: Table) -> list[dict[str, Any]]:
         times = _spread(done["duration_ps"])
         row |= {"p50_ps": times["p50"], "max_ps": times["max"], "algbw_bps": None, "busbw_bps": None}
         if len(done):
-            row |= {name: float(np.median(done[name])) for name in ("algbw_bps", "busbw_bps")}
+            row |= {name: _plain(float(np.median(done[name]))) for name in ("algbw_bps", "busbw_bps")}
         rows.append(row)
     return rows
 

@@ -30,6 +30,7 @@ from fabric.spec.traffic import (
     Incast,
     Permutation,
     Poisson,
+    Program,
     Traffic,
     Uniform,
 )
@@ -74,6 +75,7 @@ __all__ = [
     "Pfc",
     "Pin",
     "Poisson",
+    "Program",
     "QueueRecord",
     "RailOptimized",
     "Record",

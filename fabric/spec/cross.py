@@ -139,7 +139,7 @@ def _length_problems(scenario: Scenario, entry: Traffic, path: str) -> Iterator[
     sizes: list[tuple[str, Size]] = []
     if isinstance(entry, Flows):
         sizes += [(f"{path}.flows[{index}].size", flow.size) for index, flow in enumerate(entry.flows)]
-    elif not isinstance(entry, Poisson):
+    elif not isinstance(entry, Poisson) and entry.size is not None:
         sizes.append((f"{path}.size", entry.size))
     if isinstance(entry, Incast) and entry.victim_size is not None:
         sizes.append((f"{path}.victim_size", entry.victim_size))

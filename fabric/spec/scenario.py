@@ -20,7 +20,7 @@ from fabric.spec.run import Record, Run
 from fabric.spec.sweep import sweep_problems
 from fabric.spec.switch import Switch
 from fabric.spec.topology import Clos3, FatTree, GraphFile, LeafSpine, RailOptimized, SingleSwitch
-from fabric.spec.traffic import AllToAll, Collective, Flows, Incast, Permutation, Poisson, Uniform
+from fabric.spec.traffic import AllToAll, Collective, Flows, Incast, Permutation, Poisson, Program, Uniform
 from fabric.spec.transport import Transport
 
 __all__ = ["Scenario"]
@@ -40,7 +40,7 @@ class Scenario(Spec, frozen=True, kw_only=True):
     topology : SingleSwitch, LeafSpine, Clos3, FatTree, RailOptimized or GraphFile
         Hosts, switches, links; `kind` in a file is the name with underscores ("leaf_spine"), "graph"
         for the last.
-    traffic : tuple of Flows, Incast, Permutation, Uniform, AllToAll, Poisson, Collective
+    traffic : tuple of Flows, Incast, Permutation, Uniform, AllToAll, Poisson, Collective, Program
         At least one entry.
     switch : Switch
         Every switch.
@@ -75,7 +75,7 @@ class Scenario(Spec, frozen=True, kw_only=True):
     question: str = ""
     expect: str = ""
     topology: SingleSwitch | LeafSpine | Clos3 | FatTree | RailOptimized | GraphFile
-    traffic: tuple[Flows | Incast | Permutation | Uniform | AllToAll | Poisson | Collective, ...]
+    traffic: tuple[Flows | Incast | Permutation | Uniform | AllToAll | Poisson | Collective | Program, ...]
     switch: Switch = msgspec.field(default_factory=Switch)
     nic: Nic = msgspec.field(default_factory=Nic)
     transport: Transport = msgspec.field(default_factory=Transport)

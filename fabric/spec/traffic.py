@@ -25,6 +25,7 @@ __all__ = [
     "Incast",
     "Permutation",
     "Poisson",
+    "Program",
     "Traffic",
     "Uniform",
 ]
@@ -33,6 +34,8 @@ DISTRIBUTIONS = ("websearch", "fb_hadoop", "ali_storage")
 """Flow-size distributions that ship with the package."""
 LARGEST_COUNT = 2**31 - 1
 LARGEST_LOAD = 2.0
+LARGEST_SKEW = 4.0
+"""Zipf's exponent at which the most popular of many has 92 % of all."""
 LARGEST_START_PS = 2**60
 """About 13 days: starts and what is added to them stay far from the end of the 64-bit clock."""
 
@@ -317,21 +320,34 @@ class Collective(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="colle
     Parameters
     ----------
     collective : str
-        "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "broadcast", "reduce", "gather",
-        "scatter", "barrier" or "send_recv". Default "all_reduce".
+        "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "all_to_all_v", "broadcast", "reduce",
+        "gather", "scatter", "barrier" or "send_recv". Default "all_reduce".
     algorithm : str
         "ring", "double_binary_tree", "halving_doubling" and others that there are for it; "auto": what
         NCCL's published model takes. Default "auto".
     size : Size
         Bytes of the full vector of a rank, as nccl-tests prints it. Default 0.
+    skew : float
+        Of "all_to_all_v": every rank shares `size` out over the others by Zipf's law with this exponent,
+        in an order of popularity that is the same for all and drawn from the seed, as tokens go to
+        experts; at most 4. Default 0: all alike.
+    matrix : str, optional
+        Of "all_to_all_v": a CSV file without header, a row a sender, of the bytes for each receiver (in a
+        scenario file relative to that file), instead of `size` and `skew`.
     hosts : str
         Which hosts the ranks are on. Default "*".
     order : {"as_named", "shuffled"}
         Ranks take hosts by number, or in an order drawn from the seed. Default "as_named".
     ranks_per_host : int
         Default 1.
+    ranks : int, optional
+        How many, on the first hosts in that order. None (default): as many as there is room for.
     channels : int
         Connections that each pair of neighbours shares the data out over. Default 1.
+    chunk : Size, optional
+        Pieces of the vector that are larger are cut into chunks of at most so many bytes, which go through
+        the algorithm one after the other; trees and chains forward one while the next arrives. None
+        (default): pieces stay whole.
     repeat : int
         How often, each rank one after the other. Default 1.
     eager : bool
@@ -343,25 +359,87 @@ class Collective(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="colle
         Each rank enters later by a uniform draw from [0, jitter).
     """
 
+    FILES: ClassVar[tuple[str, ...]] = ("matrix",)
+
     collective: str = "all_reduce"
     algorithm: str = "auto"
     size: Size = quantity(0)
+    skew: float = 0.0
+    matrix: str | None = None
     hosts: str = "*"
     order: Literal["as_named", "shuffled"] = "as_named"
     ranks_per_host: int = 1
+    ranks: int | None = None
     channels: int = 1
+    chunk: Size | None = None
     repeat: int = 1
     eager: bool = True
 
     def problems(self) -> Iterator[Problem]:
         for field in ("ranks_per_host", "channels", "repeat"):
             yield from _count(getattr(self, field), field)
+        if self.ranks is not None:
+            yield from _count(self.ranks, "ranks")
+        if self.chunk == 0:
+            yield "chunk", self.chunk, "a size above 0"
+        if not 0 <= self.skew <= LARGEST_SKEW:
+            yield "skew", self.skew, f"a number from 0 to {LARGEST_SKEW:g}"
+        for field in ("skew", "matrix"):
+            if getattr(self, field) and self.collective != "all_to_all_v":
+                yield field, getattr(self, field), f"no {field}, except for an all_to_all_v"
+        if self.matrix and (self.size or self.skew):
+            field = "size" if self.size else "skew"
+            yield field, getattr(self, field), f"no {field} with a matrix, which says what is sent"
         if not self.hosts:
             yield "hosts", self.hosts, 'a pattern of host names, such as "*" or "host1?"'
         yield from super().problems()
 
 
-Traffic = Flows | Incast | Permutation | Uniform | AllToAll | Poisson | Collective
+class Program(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="program"):
+    """What ranks do, as a file of another tool has it: a GOAL schedule or an MSCCL program.
+
+    Parameters
+    ----------
+    file : str
+        GOAL, or MSCCL XML (in a scenario file relative to that file).
+    size : Size, optional
+        Bytes of the full vector of a rank, for MSCCL, whose programs are for any size; GOAL has its own.
+    hosts : str
+        Which hosts the ranks are on, the first ones of these. Default "*".
+    order : {"as_named", "shuffled"}
+        Ranks take hosts by number, or in an order drawn from the seed. Default "as_named".
+    ranks_per_host : int
+        Default 1.
+    eager : bool
+        Whether a rank is done with a send when it has handed it to the network (default), and not when
+        it is acknowledged.
+    name, transport, traffic_class, start : optional
+        As for every entry: label, transport, class of the data frames, begin.
+    jitter : Duration
+        0: the file says when ranks begin.
+    """
+
+    FILES: ClassVar[tuple[str, ...]] = ("file",)
+
+    file: str
+    size: Size | None = None
+    hosts: str = "*"
+    order: Literal["as_named", "shuffled"] = "as_named"
+    ranks_per_host: int = 1
+    eager: bool = True
+
+    def problems(self) -> Iterator[Problem]:
+        yield from _count(self.ranks_per_host, "ranks_per_host")
+        if not self.file:
+            yield "file", self.file, "the name of a GOAL or MSCCL file"
+        if not self.hosts:
+            yield "hosts", self.hosts, 'a pattern of host names, such as "*" or "host1?"'
+        if self.jitter:
+            yield "jitter", self.jitter, "no jitter: the file says when ranks begin"
+        yield from super().problems()
+
+
+Traffic = Flows | Incast | Permutation | Uniform | AllToAll | Poisson | Collective | Program
 
 
 def _positive_size(size: Size, name: str) -> Iterator[Problem]:

@@ -26,6 +26,7 @@ from fabric.spec.traffic import (
     Incast,
     Permutation,
     Poisson,
+    Program,
     Traffic,
     Uniform,
 )
@@ -72,7 +73,7 @@ def build_flows(scenario: Scenario, network: Network) -> FlowTable:
     -------
     FlowTable
         The flows of the first entry, then those of the second, and so on; several for a message that is
-        split over queue pairs. Collectives are jobs (`fabric.workload.jobs`).
+        split over queue pairs. Collectives and programs are jobs (`fabric.workload.jobs`).
 
     Raises
     ------
@@ -100,7 +101,7 @@ def build_flows(scenario: Scenario, network: Network) -> FlowTable:
     taken = {entry.name for entry in scenario.traffic if entry.name}
     first = 0
     for index, entry in enumerate(scenario.traffic):
-        if isinstance(entry, Collective):
+        if isinstance(entry, Collective | Program):
             continue
         kind = _kind(entry)
         draws = EntryDraws.of_entry(scenario.run.seed, kind=kind, occurrence=kinds[kind])

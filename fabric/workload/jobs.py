@@ -1,4 +1,4 @@
-"""From the collective entries of a scenario to jobs: which hosts, in which order, what they do and how often.
+"""From collectives and programs of a scenario to jobs: which hosts, in which order, what they do, how often.
 
 Ranks take the chosen hosts in the order of their numbers, or in one that is drawn; with several ranks a
 host, rank r is on host r // ranks_per_host of these. Repetitions follow each other at every rank. With
@@ -7,18 +7,26 @@ jitter each rank first computes for a time that is drawn.
 
 from __future__ import annotations
 
+from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from fabric.errors import SpecError
 from fabric.spec.traffic import Collective as CollectiveSpec
+from fabric.spec.traffic import Program as ProgramSpec
 from fabric.topology.network import Network
+from fabric.units import Size
 from fabric.workload.build import free_label
 from fabric.workload.collectives import Collective
+from fabric.workload.collectives.arrays import Int64Array
+from fabric.workload.collectives.split import MOST_PARTS
 from fabric.workload.draws import EntryDraws, Stream
 from fabric.workload.job import Job
 from fabric.workload.program import Program, ProgramBuilder
+from fabric.workload.program_files import read_program
+from fabric.workload.ragged import read_matrix, zipf_matrix
 
 if TYPE_CHECKING:
     from fabric.spec.scenario import Scenario
@@ -27,7 +35,7 @@ __all__ = ["build_jobs"]
 
 
 def build_jobs(scenario: Scenario, network: Network) -> list[Job]:
-    """Make the jobs of a scenario, one for each collective entry.
+    """Make the jobs of a scenario, one for each collective or program.
 
     Parameters
     ----------
@@ -59,20 +67,33 @@ def build_jobs(scenario: Scenario, network: Network) -> list[Job]:
     jobs: list[Job] = []
     taken = {entry.name for entry in scenario.traffic if entry.name}
     labels: set[str] = set()
+    kinds: Counter[str] = Counter()
     for index, entry in enumerate(scenario.traffic):
-        if not isinstance(entry, CollectiveSpec):
+        if not isinstance(entry, CollectiveSpec | ProgramSpec):
             continue
-        draws = EntryDraws.of_entry(scenario.run.seed, kind="collective", occurrence=len(jobs))
+        kind = str(entry.__struct_config__.tag)
+        draws = EntryDraws.of_entry(scenario.run.seed, kind=kind, occurrence=kinds[kind])
+        kinds[kind] += 1
         path = f"traffic[{index}]"
         hosts = network.find_hosts(entry.hosts, path=f"{path}.hosts").astype(np.int64)
         if entry.order == "shuffled":
             hosts = hosts[np.argsort(draws.bits(Stream.HOST_ORDER, hosts), kind="stable")]
         hosts = np.repeat(hosts, entry.ranks_per_host)
-        label = entry.name or free_label("collective", labels | taken)
+        label = entry.name or free_label(kind, labels | taken)
         labels.add(label)
+        if isinstance(entry, ProgramSpec):
+            program = read_program(entry, path=path)
+            hosts = hosts[: program.n_ranks]
+        else:
+            if entry.ranks is not None and entry.ranks > len(hosts):
+                raise SpecError(
+                    f"{path}.ranks", entry.ranks, f"at most {len(hosts)}, for which hosts have room"
+                )
+            hosts = hosts[: entry.ranks]
+            program = _program(entry, n_ranks=len(hosts), draws=draws, path=path)
         jobs.append(
             Job(
-                program=_program(entry, n_ranks=len(hosts), draws=draws, path=path),
+                program=program,
                 hosts=hosts,
                 name=label,
                 traffic_class=entry.traffic_class,
@@ -85,14 +106,17 @@ def build_jobs(scenario: Scenario, network: Network) -> list[Job]:
 
 def _program(entry: CollectiveSpec, *, n_ranks: int, draws: EntryDraws, path: str) -> Program:
     options = {"channels": entry.channels} if entry.channels > 1 else {}
+    matrix = _matrix(entry, n_ranks=n_ranks, draws=draws) if entry.collective == "all_to_all_v" else None
     try:
-        collective = Collective(
+        whole = Collective(
             kind=entry.collective,
             n_ranks=n_ranks,
-            size_bytes=int(entry.size),
+            size_bytes=int(entry.size) if matrix is None else 0,
             algorithm=entry.algorithm,
             options=options,
+            matrix=matrix,
         )
+        collective = whole if entry.chunk is None else _in_chunks(whole, int(entry.chunk))
         template = collective.template()
     except SpecError as error:
         field = "collective" if error.path == "kind" else error.path
@@ -116,3 +140,24 @@ def _program(entry: CollectiveSpec, *, n_ranks: int, draws: EntryDraws, path: st
             )
         ]
     return work.build(path=path)
+
+
+def _in_chunks(whole: Collective, chunk_bytes: int) -> Collective:
+    """The same collective with pieces of at most so many bytes."""
+    largest = int(whole.piece_bytes().max(initial=0))
+    chunks = max(-(-largest // chunk_bytes), 1)
+    if chunks > MOST_PARTS:
+        raise SpecError(
+            "chunk", Size(chunk_bytes), f"a size of which a piece ({Size(largest)}) has at most 2^20"
+        )
+    return replace(whole, options={**whole.options, "chunks": chunks})
+
+
+def _matrix(entry: CollectiveSpec, *, n_ranks: int, draws: EntryDraws) -> Int64Array:
+    """Bytes by sender and receiver of an all-to-all-v."""
+    if entry.matrix is not None:
+        return read_matrix(entry.matrix, n_ranks=n_ranks)
+    order = np.argsort(draws.bits(Stream.DESTINATION, np.arange(n_ranks)), kind="stable")
+    popularity = np.empty(n_ranks, dtype=np.int64)
+    popularity[order] = np.arange(n_ranks)
+    return zipf_matrix(popularity, size_bytes=int(entry.size), skew=entry.skew)

@@ -20,6 +20,7 @@ from fabric.workload.collectives import (
     halving_doubling,
     hierarchical,
     in_network,
+    parameter_server,
     rail_aligned,
     recursive_doubling,
     ring,
@@ -41,8 +42,8 @@ from fabric.workload.collectives.tuning import NcclMachine, choose, nccl_parts
 
 ALGORITHM_FILES = (
     *(all_to_all, all_to_all_v, barrier, bidirectional_ring, broadcast, bruck, direct, double_binary_tree),
-    *(gather_scatter, halving_doubling, hierarchical, in_network, rail_aligned, recursive_doubling, ring),
-    send_recv,
+    *(gather_scatter, halving_doubling, hierarchical, in_network, parameter_server, rail_aligned),
+    *(recursive_doubling, ring, send_recv),
 )
 """Modules whose import registers the algorithms."""
 

@@ -1,0 +1,133 @@
+"""Run a benchmark: one size after the other, each alone on an idle fabric.
+
+`time_ps` runs from the first rank that enters to the last that leaves, as nccl-tests times between barriers;
+of several iterations it is the mean. `algbw_bps` is the size over that, `busbw_bps` that times the factor of
+nccl-tests. `rank_*_ps` say how long ranks took from entering to leaving, `skew_ps` how much the last one left
+after the first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from fabric.analysis import stats
+from fabric.bench.plan import ELEMENT_BYTES, Bench
+from fabric.bench.slowest import slowest_link
+from fabric.errors import FabricError
+from fabric.result import Result, Table
+from fabric.simulate import EngineName, run
+from fabric.spec import Scenario, Transport
+from fabric.topology import build_network
+from fabric.workload import build_jobs
+from fabric.workload.collectives import COLLECTIVES, busbw_factor
+from fabric.workload.collectives.levels import depth
+from fabric.workload.placement import host_rates_bps
+
+__all__ = ["run_bench"]
+
+OPTIONAL = ("time_ps", "rank_least_ps", "rank_median_ps", "rank_most_ps", "skew_ps")
+
+
+def run_bench(
+    bench: Bench, *, engine: EngineName = "native", watch: Callable[[str], None] | None = None
+) -> Table:
+    """Run all that a benchmark asks for.
+
+    Parameters
+    ----------
+    bench : Bench
+    engine : "native" or "reference"
+    watch : callable, optional
+        Told before each run which it is.
+
+    Returns
+    -------
+    Table
+        A row a run: `algorithm` (and what "auto" has `chosen`), `collective`, `ranks`, `size_bytes`, `count`
+        (elements), `type`, `redop`, `time_ps`, `algbw_bps`, `busbw_bps`, `line_rate_bps` (of the slowest
+        rank's host, all its ports together), `rank_least_ps`, `rank_median_ps`, `rank_most_ps`, `skew_ps`,
+        `slowest_link`, its `cause`, for how long it sent (`busy_ps`) and what it lost (see `Slowest`),
+        `hops`, `fingerprint`.
+
+    Raises
+    ------
+    SpecError
+        If the collective does not fit the fabric; before anything has run.
+    FabricError
+        If a collective does not end, or Ctrl-C was pressed.
+
+    Examples
+    --------
+    >>> from fabric.spec import Collective, Scenario, SingleSwitch
+    >>> ring = Collective(collective="all_reduce", algorithm="ring")
+    >>> scenario = Scenario(topology=SingleSwitch(hosts=4), traffic=[ring])
+    >>> table = run_bench(Bench(scenario=scenario, sizes=[10**6]))
+    >>> table["ranks"].tolist(), table["count"].tolist(), table["cause"].tolist()
+    ([4], [250000], ['line rate'])
+    """
+    scenarios = bench.runs()
+    network = build_network(scenarios[0].topology)
+    for scenario in scenarios[:: max(len(scenarios) // len(bench.named), 1)]:
+        build_jobs(scenario, network)
+    rate = host_rates_bps(network)
+    rows = []
+    for scenario in scenarios:
+        [job] = build_jobs(scenario, network)
+        entry = bench.entry.replace(algorithm=scenario.traffic[0].algorithm)  # type: ignore[union-attr]
+        if watch is not None:
+            watch(f"{bench.kind} {entry.algorithm} {scenario.traffic[0].size}")  # type: ignore[union-attr]
+        result = run(scenario, engine=engine, progress=False)
+        if result.status != "FINISHED":
+            raise FabricError(f"{bench.kind}, {entry.algorithm}: {result.stopped}")
+        chain = bench.iterations * depth(job.program.templates[int(job.program.template[-1])])
+        rows.append(
+            {
+                "algorithm": entry.algorithm,
+                **_measured(bench, scenario, result, chain=chain),
+                "line_rate_bps": int(rate[job.host_of].min()),
+                "hops": result.counters["hops"],
+                "fingerprint": result.fingerprint,
+            }
+        )
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    return Table(columns, name="bench", optional=OPTIONAL)
+
+
+def _measured(bench: Bench, scenario: Scenario, result: Result, *, chain: int) -> dict[str, Any]:
+    operations, ranks = result.operations, result.ranks
+    size, n_ranks = int(operations["size_bytes"][0]), int(operations["ranks"][0])
+    kind = COLLECTIVES[bench.kind]
+    whole_ps = int(operations["left_ps"].max() - operations["entered_ps"].min())
+    time_ps = whole_ps / bench.iterations
+    algbw = float(stats.goodput_bps(np.array([size]), duration_ps=np.array([time_ps]))[0])
+    transport = scenario.traffic[0].transport or scenario.transport
+    slowest = slowest_link(result, duration_ps=whole_ps, chain=chain, rto_ps=_rto_ps(transport))
+    taken = ranks["duration_ps"]
+    return {
+        "collective": bench.kind,
+        "chosen": str(operations["algorithm"][0]),
+        "ranks": n_ranks,
+        "size_bytes": size,
+        "count": size // ELEMENT_BYTES[bench.element] // (n_ranks if kind.per_rank_count else 1),
+        "type": bench.element,
+        "redop": "sum" if kind.reduces and bench.kind != "barrier" else "none",
+        "time_ps": round(time_ps),
+        "algbw_bps": algbw,
+        "busbw_bps": algbw * busbw_factor(bench.kind, n_ranks=n_ranks),
+        "rank_least_ps": int(taken.min()),
+        "rank_median_ps": int(np.percentile(taken, 50, method="inverted_cdf")),
+        "rank_most_ps": int(taken.max()),
+        "skew_ps": int(operations["skew_ps"].max()),
+        "slowest_link": slowest.link,
+        "cause": slowest.cause,
+        "busy_ps": slowest.busy_ps,
+        **{f"{name}_ps": lost for name, lost in slowest.lost_ps.items()},
+    }
+
+
+def _rto_ps(transport: Transport) -> int | None:
+    rto = getattr(transport.reliability, "rto", None)
+    return None if rto is None else int(rto)
