@@ -489,7 +489,10 @@ def _pictures(result: Result) -> tuple[dict[str, bytes], list[str]]:
 
     notes = []
     kind = "queues"
-    if "queue" not in result.recorded:
+    if "queue" not in result.recorded and not len(result.flows):
+        kind = "utilisation"
+        notes.append("no queue depths were recorded (record.queues): the picture shows how busy links were")
+    elif "queue" not in result.recorded:
         many_sizes = len(set(result.flows["size_bytes"].tolist())) > FEW_SIZES
         kind, shown = ("slowdown", "slowdown by size") if many_sizes else ("fct", "completion times")
         notes.append(f"no queue depths were recorded (record.queues): the picture shows {shown}")

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from support_templates import ALGORITHMS
 
 import fabric
 from fabric.bench import Bench, Slowest, bench_csv, bench_text, run_bench, sizes_between, slowest_link
@@ -26,6 +28,10 @@ name = "eight"
 topology = { kind = "single_switch", hosts = 8 }
 traffic = [{ kind = "collective", collective = "all_reduce", algorithm = "ring" }]
 """
+
+
+RUNNABLE = [which for which in ALGORITHMS if which[1] != "in_network"]
+"""Those whose transfers are between ranks."""
 
 
 def measured(**fields: Any) -> Table:
@@ -82,6 +88,13 @@ class TestNumbers:
         assert (row["count"], row["redop"]) == (count, redop)
         assert 0 < row["busbw_bps"] < row["line_rate_bps"]
 
+    @pytest.mark.parametrize("which", RUNNABLE, ids="{0[0]}-{0[1]}".format)
+    def test_no_algorithm_is_faster_than_the_links(self, which: tuple[str, str]) -> None:
+        collective, name = which
+        table = measured(collective=collective, algorithms=[name], ranks=7, sizes=[1000, 2 * MIB])
+        assert (table["busbw_bps"] < 400e9).all()
+        assert (table["time_ps"] > 0).all()
+
     def test_several_algorithms(self) -> None:
         table = measured(algorithms=["ring", "tree", "auto"], sizes=[4096, 2 * MIB])
         assert table["algorithm"].tolist() == ["ring", "ring", *["double_binary_tree"] * 2, "auto", "auto"]
@@ -113,6 +126,14 @@ class TestNumbers:
     def test_both_engines_measure_the_same(self) -> None:
         bench = Bench(scenario=SCENARIO, sizes=[50_000], algorithms=["halving_doubling"])
         assert bench_csv(run_bench(bench)) == bench_csv(run_bench(bench, engine="reference"))
+
+    def test_an_interrupt_ends_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        def interrupted(scenario: fabric.Scenario, **how: Any) -> Result:
+            return replace(fabric.run(scenario), status="INTERRUPTED")
+
+        monkeypatch.setattr("fabric.bench.measure.run", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            measured()
 
     def test_a_collective_that_never_ends_is_said(self) -> None:
         lossy = SCENARIO.replace(

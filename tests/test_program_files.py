@@ -117,6 +117,8 @@ class TestCommands:
         printed = capsys.readouterr().out
         assert "every rank is done" in printed
         assert fabric.Result.load("x").operations["size_bytes"].tolist() == [10**6]
+        assert "the picture shows how busy links were" in printed
+        assert Path("x/utilisation.png").read_bytes().startswith(b"\x89PNG")
 
     def test_a_topology_and_a_size_are_missed(self, files: Path, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["run", "two.goal"]) == 2

@@ -286,6 +286,14 @@ SMALL = {
     "victim with DCQCN": (*THRESHOLDS, *(f"traffic[0].flows[{flow}].size=1MB" for flow in range(5))),
     "allreduce_ring_64": (*LEAF_SPINE, "traffic[0].size=500KB"),
     "allreduce_ring_64 in a drawn order": (*LEAF_SPINE, "traffic[0].size=500KB"),
+    "allreduce_incast": (*LEAF_SPINE, "traffic[0].size=400KB"),
+    "allreduce_shuffled": (*LEAF_SPINE, "traffic[0].size=500KB"),
+    "allreduce_shuffled by flowlets": (*LEAF_SPINE, "traffic[0].size=500KB"),
+    "alltoall_64": (*LEAF_SPINE, "traffic[0].size=500KB"),
+    "alltoall_64 pair by pair": (*LEAF_SPINE, "traffic[0].size=500KB"),
+    "alltoall_64 by Bruck": (*LEAF_SPINE, "traffic[0].size=500KB"),
+    "alltoallv_skewed": (*LEAF_SPINE, "traffic[0].size=1MB"),
+    "two_jobs": (*LEAF_SPINE, "traffic[0].size=500KB", "traffic[1].size=500KB"),
 }
 """Values that make a case small enough for the readable engine, and keep what it is about."""
 
@@ -308,6 +316,8 @@ class TestReadableEngine:
             ("oversubscription 1.5:1 with DCQCN", ("marks",)),
             ("websearch", ("marks",)),
             ("victim", ("marks", "paused_ps")),
+            ("allreduce_incast", ("paused_ps",)),
+            ("alltoallv_skewed", ("marks", "paused_ps")),
         ],
     )
     def test_small_versions_keep_what_they_are_about(self, name: str, happens: tuple[str, ...]) -> None:

@@ -57,7 +57,9 @@ def run_bench(
     SpecError
         If the collective does not fit the fabric; before anything has run.
     FabricError
-        If a collective does not end, or Ctrl-C was pressed.
+        If a collective does not end.
+    KeyboardInterrupt
+        If Ctrl-C was pressed.
 
     Examples
     --------
@@ -80,6 +82,8 @@ def run_bench(
         if watch is not None:
             watch(f"{bench.kind} {entry.algorithm} {scenario.traffic[0].size}")  # type: ignore[union-attr]
         result = run(scenario, engine=engine, progress=False)
+        if result.status == "INTERRUPTED":
+            raise KeyboardInterrupt
         if result.status != "FINISHED":
             raise FabricError(f"{bench.kind}, {entry.algorithm}: {result.stopped}")
         chain = bench.iterations * depth(job.program.templates[int(job.program.template[-1])])
