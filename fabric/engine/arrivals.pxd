@@ -121,11 +121,11 @@ cdef inline int compare_ties(const void* a, const void* b) noexcept nogil:
     return -1 if x < y else x > y
 
 
-cdef inline u64 start_rank(const World* w, const Node* n, u32 local) noexcept nogil:
-    """Smaller for an arrival whose transmission began earlier; it is the first frame on its link."""
+cdef inline u64 start_rank(const World* w, const Node* n, u32 local, u32 ahead) noexcept nogil:
+    """Smaller for an arrival whose transmission began earlier; so many frames are ahead of it on its link."""
     cdef u32 sender = w.port_peer[n.port_base + local]
     cdef const Port* p = &w.ports[sender]
-    cdef u32 wire_bytes = <u32>ring_front(&p.link).size_bytes + p.gap_bytes
+    cdef u32 wire_bytes = <u32>ring_slot(&p.link, p.link.head + ahead).size_bytes + p.gap_bytes
     return (<u64>1 << 47) - 1 - <u64>(p.delay_ps + seen_after_ps(w, p, wire_bytes))
 
 
@@ -134,10 +134,14 @@ cdef inline u64 break_ties(World* w, const Node* n, u64 first, i64 time_ps) noex
     cdef u32* keys = w.arrivals.keys
     cdef u64* ties = w.arrivals.ties
     cdef u64 end = first, i, j, tie
-    cdef u32 offset = keys[first] - key_port(w, keys[first]), local
+    cdef u32 offset = keys[first] - key_port(w, keys[first]), local, ahead = 0
     while same_instant(w, keys[first], keys[end]):
         local = key_port(w, keys[end])
-        tie = (tie_break(n.tie_key, time_ps, local) if not w.ties_by_start else start_rank(w, n, local)) << 16 | local
+        if w.ties_by_start:
+            ahead = ahead + 1 if end > first and keys[end] == keys[end - 1] else 0
+            tie = start_rank(w, n, local, ahead) << 16 | local
+        else:
+            tie = tie_break(n.tie_key, time_ps, local) << 16 | local
         i = end
         while end - first < SMALL_SORT and i > first and ties[i - 1] > tie:
             ties[i] = ties[i - 1]
