@@ -9,7 +9,7 @@ Goals are packet-hops per second of process time on one core (`must` is the prom
 and bytes of memory per host. `flow_bytes` scales a case: the shape of the traffic stays, messages become
 shorter. The size at 8,192 hosts is smaller than the others' so that a run stays below two seconds.
 
-`COLLECTIVES` are measured when they are named: all-reduces, whose `flow_bytes` is the vector of a rank. The
+`COLLECTIVES` are measured when they are named; their `flow_bytes` is what each rank has. The
 ring of 1,024 has two million messages whatever their size; that of 128 has messages as long with a
 sixty-fourth of them, for counting.
 """
@@ -136,6 +136,11 @@ def _shuffled_ring_all_reduce(size: Size) -> Collective:
     return Collective(collective="all_reduce", algorithm="ring", size=size, order="shuffled")
 
 
+def _zipf_all_to_all_v(size: Size) -> Collective:
+    """What a rank sends goes to the others by Zipf's law."""
+    return Collective(collective="all_to_all_v", algorithm="direct", size=size, skew=1.0, ranks=512)
+
+
 def _halving_doubling(size: Size) -> Collective:
     return Collective(collective="all_reduce", algorithm="halving_doubling", size=size)
 
@@ -217,6 +222,13 @@ COLLECTIVES: tuple[Case, ...] = (
         name="all-reduce-1024-shuffled",
         topology=LEAF_SPINE_1024,
         traffic=_shuffled_ring_all_reduce,
+        flow_bytes=Size("64MB"),
+        counted_flow_bytes=Size("1MB"),
+    ),
+    Case(
+        name="all-to-all-v-512",
+        topology=LEAF_SPINE_1024,
+        traffic=_zipf_all_to_all_v,
         flow_bytes=Size("64MB"),
         counted_flow_bytes=Size("1MB"),
     ),

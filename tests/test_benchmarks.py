@@ -90,6 +90,7 @@ def test_collectives_are_measured_when_named() -> None:
         "all-reduce-128": 128,
         "all-reduce-1024": 1024,
         "all-reduce-1024-shuffled": 1024,
+        "all-to-all-v-512": 1024,
         "all-reduce-8192": 8192,
     }
     assert {case.name: case.must for case in COLLECTIVES if case.must} == {"all-reduce-1024": 30e6}

@@ -59,7 +59,7 @@ class TestJobs:
         ("fields", "path"),
         [
             ({"algorithm": "rings"}, "traffic[0].algorithm"),
-            ({"algorithm": "in_network"}, "traffic[0].algorithm"),
+            ({"algorithm": "in_network"}, "traffic[0].hosts"),
             ({"collective": "all_produce"}, "traffic[0].collective"),
             ({"hosts": "gpu*"}, "traffic[0].hosts"),
         ],

@@ -46,7 +46,8 @@ def test_what_is_attached() -> None:
 def test_some_switches() -> None:
     network = attach_reducers(build_network(LEAF_SPINE), "leaf*")
     assert [name for name in network.names if "reducer" in name] == [f"leaf{n}.reducer" for n in range(4)]
-    assert network.find_hosts("host*").tolist() == list(range(16))
+    assert network.find_hosts("*").tolist() == network.find_hosts("host*").tolist() == list(range(16))
+    assert network.find_hosts("*.reducer").tolist() == [16, 17, 18, 19]
     with pytest.raises(SpecError, match="a pattern of names such as 'leaf0'"):
         attach_reducers(build_network(LEAF_SPINE), "core*")
 
@@ -74,7 +75,7 @@ def test_a_tree() -> None:
         ([0, 4, 1], "*", "ranks of a switch side by side"),
         ([0, 4, 5], "*", "1 at leaf0, 2 at leaf1"),
         (range(8), "leaf*", "a switch with a reducer that is next to all of these"),
-        (range(4), "spine*", "leaf0.reducer"),
+        (range(4), "spine*", "ranks at leaf0"),
     ],
 )
 def test_no_tree(hosts: list[int], switches: str, expected: str) -> None:
@@ -120,3 +121,16 @@ def test_both_engines_reduce_alike() -> None:
     native, columns = engine.columns(), simulator.columns()
     assert native["counters"] == columns["counters"]
     np.testing.assert_array_equal(native["task_left_ps"], columns["task_left_ps"])
+
+
+def test_as_traffic_of_a_scenario() -> None:
+    """The network has reducers, the entry names the algorithm; ranks are on all other hosts."""
+    entry = fabric.Collective(algorithm="in_network", size="4MB", chunk="64KB", repeat=2)
+    scenario = fabric.Scenario(topology=LEAF_SPINE, traffic=[entry])
+    result = fabric.run(scenario, network=network_with_reducers())
+    assert result.status == "FINISHED"
+    busbw_bps = result.operations["busbw_bps"]
+    assert len(busbw_bps) == 2
+    assert (busbw_bps > 8 * LINK_BYTES_PER_S).all()
+    with pytest.raises(SpecError, match=r"traffic\[0\].hosts.*attach_reducers"):
+        fabric.run(scenario, network=attach_reducers(build_network(LEAF_SPINE), "spine*"))

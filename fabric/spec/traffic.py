@@ -324,7 +324,8 @@ class Collective(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="colle
         "gather", "scatter", "barrier" or "send_recv". Default "all_reduce".
     algorithm : str
         "ring", "double_binary_tree", "halving_doubling" and others that there are for it; "auto": what
-        NCCL's published model takes. Default "auto".
+        NCCL's published model takes; "in_network", on a network with reducers
+        (`fabric.topology.attach_reducers`). Default "auto".
     size : Size
         Bytes of the full vector of a rank, as nccl-tests prints it. Default 0.
     skew : float

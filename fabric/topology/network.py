@@ -206,6 +206,8 @@ class Network:
     def find_hosts(self, pattern: str, *, path: str = "hosts") -> npt.NDArray[np.uint32]:
         """Hosts whose name matches a pattern ("host3", "host1?", "*"), in ascending order.
 
+        Reducers match only patterns that end in ".reducer".
+
         Raises
         ------
         fabric.errors.SpecError

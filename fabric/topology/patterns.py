@@ -22,7 +22,10 @@ from fabric.spec.decode import did_you_mean
 if TYPE_CHECKING:
     from fabric.topology.network import Network
 
-__all__ = ["did_you_mean", "find_hosts", "find_links", "find_ports", "match_names"]
+__all__ = ["REDUCER_SUFFIX", "did_you_mean", "find_hosts", "find_links", "find_ports", "match_names"]
+
+REDUCER_SUFFIX = ".reducer"
+"""Of names of hosts that stand for what a switch adds up (`fabric.topology.reducers`)."""
 
 BoolArray = npt.NDArray[np.bool_]
 
@@ -47,7 +50,10 @@ def find_hosts(network: Network, pattern: str, *, path: str) -> npt.NDArray[np.u
     number = network.node_numbers.get(pattern, network.n_hosts)
     if number < network.n_hosts:
         return np.array([number], dtype=np.uint32)
-    found = np.flatnonzero(match_names(hosts, pattern)).astype(np.uint32)
+    matches = match_names(hosts, pattern)
+    if not pattern.endswith(REDUCER_SUFFIX):
+        matches &= [not name.endswith(REDUCER_SUFFIX) for name in hosts]
+    found = np.flatnonzero(matches).astype(np.uint32)
     if len(found) == 0:
         span = f'"{hosts[0]}" .. "{hosts[-1]}"' if hosts else "there are none"
         allowed = f"the name or pattern of a host ({span})"

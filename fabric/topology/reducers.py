@@ -19,17 +19,16 @@ import numpy.typing as npt
 
 from fabric.errors import SpecError
 from fabric.topology.network import TIER_HOST, Network
+from fabric.topology.patterns import REDUCER_SUFFIX
 
 __all__ = ["attach_reducers", "reduction_tree"]
-
-SUFFIX = ".reducer"
 
 
 def attach_reducers(network: Network, switches: str = "*") -> Network:
     """Give switches a reducer each, called "leaf0.reducer".
 
-    Numbers of hosts and cables stay, those of switches grow. `hosts="*"` then finds reducers, too;
-    "host*" does not.
+    Numbers of hosts and cables stay, those of switches grow. Patterns of hosts find a reducer if they end
+    like its name: "*" does not, "*.reducer" does.
 
     Parameters
     ----------
@@ -60,7 +59,7 @@ def attach_reducers(network: Network, switches: str = "*") -> Network:
     np.add.at(rates, ends, np.tile(network.link_rate_bps, 2))
     delays = np.full(network.n_nodes, np.iinfo(np.int64).max)
     np.minimum.at(delays, ends, np.tile(network.link_delay_ps, 2))
-    own = [f"{network.names[switch]}{SUFFIX}" for switch in chosen]
+    own = [f"{network.names[switch]}{REDUCER_SUFFIX}" for switch in chosen]
 
     def moved(nodes: npt.ArrayLike) -> npt.NDArray[np.uint32]:
         numbers = np.asarray(nodes, dtype=np.int64)
@@ -80,7 +79,9 @@ def attach_reducers(network: Network, switches: str = "*") -> Network:
     )
 
 
-def reduction_tree(network: Network, hosts: npt.ArrayLike) -> tuple[tuple[int, ...], list[int]]:
+def reduction_tree(
+    network: Network, hosts: npt.ArrayLike, *, path: str = "hosts"
+) -> tuple[tuple[int, ...], list[int]]:
     """Choose reducers for ranks: those of their switches, and above them one next to all of these.
 
     Parameters
@@ -89,6 +90,8 @@ def reduction_tree(network: Network, hosts: npt.ArrayLike) -> tuple[tuple[int, .
         With reducers (`attach_reducers`).
     hosts : array_like of int
         Host of each rank; ranks of one switch side by side, and as many at each but the last.
+    path : str
+        What errors call that.
 
     Returns
     -------
@@ -119,22 +122,26 @@ def reduction_tree(network: Network, hosts: npt.ArrayLike) -> tuple[tuple[int, .
         shown = ", ".join(
             f"{size} at {network.names[leaf]}" for leaf, size in zip(leaves, sizes, strict=True)
         )
-        raise SpecError("hosts", shown, "ranks of a switch side by side, as many at each but the last")
-    fan_in, chosen = [int(sizes[0])], leaves
+        raise SpecError(path, shown, "ranks of a switch side by side, as many at each but the last")
+    reducers = [_reducer_of(network, leaf) for leaf in leaves]
+    if None in reducers:
+        shown = f"ranks at {network.names[leaves[reducers.index(None)]]}"
+        raise SpecError(
+            path, shown, "ranks at switches that have a reducer (fabric.topology.attach_reducers)"
+        )
+    fan_in: tuple[int, ...] = (int(sizes[0]),)
     if len(leaves) > 1:
-        above = set.intersection(*(_neighbours(network, leaf) for leaf in leaves))
-        above = {switch for switch in above if f"{network.names[switch]}{SUFFIX}" in network.node_numbers}
-        if not above:
-            shown = ", ".join(network.names[leaf] for leaf in leaves)
-            raise SpecError(
-                "hosts", f"ranks at {shown}", "a switch with a reducer that is next to all of these"
-            )
-        fan_in, chosen = [*fan_in, len(leaves)], [*leaves, min(above)]
-    names = [f"{network.names[switch]}{SUFFIX}" for switch in chosen]
-    missing = [name for name in names if name not in network.node_numbers]
-    if missing:
-        raise SpecError("hosts", missing[0], "reducers at all switches of the ranks (attach_reducers)")
-    return tuple(fan_in), [network.node_numbers[name] for name in names]
+        above = sorted(set.intersection(*(_neighbours(network, leaf) for leaf in leaves)))
+        tops = [top for top in (_reducer_of(network, switch) for switch in above) if top is not None]
+        if not tops:
+            shown = "ranks at " + ", ".join(network.names[leaf] for leaf in leaves)
+            raise SpecError(path, shown, "a switch with a reducer that is next to all of these")
+        fan_in, reducers = (*fan_in, len(leaves)), [*reducers, tops[0]]
+    return fan_in, [each for each in reducers if each is not None]
+
+
+def _reducer_of(network: Network, switch: int) -> int | None:
+    return network.node_numbers.get(f"{network.names[switch]}{REDUCER_SUFFIX}")
 
 
 def _switch_of(network: Network, hosts: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

@@ -2,14 +2,15 @@
 
 Ranks take the chosen hosts in the order of their numbers, or in one that is drawn; with several ranks a
 host, rank r is on host r // ranks_per_host of these. Repetitions follow each other at every rank. With
-jitter each rank first computes for a time that is drawn.
+jitter each rank first computes for a time that is drawn. In-network reduction takes the reducers of the
+network (`fabric.topology.attach_reducers`).
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,6 +18,7 @@ from fabric.errors import SpecError
 from fabric.spec.traffic import Collective as CollectiveSpec
 from fabric.spec.traffic import Program as ProgramSpec
 from fabric.topology.network import Network
+from fabric.topology.reducers import reduction_tree
 from fabric.units import Size
 from fabric.workload.build import free_label
 from fabric.workload.collectives import Collective
@@ -32,6 +34,8 @@ if TYPE_CHECKING:
     from fabric.spec.scenario import Scenario
 
 __all__ = ["build_jobs"]
+
+IN_NETWORK = "in_network"
 
 
 def build_jobs(scenario: Scenario, network: Network) -> list[Job]:
@@ -90,7 +94,12 @@ def build_jobs(scenario: Scenario, network: Network) -> list[Job]:
                     f"{path}.ranks", entry.ranks, f"at most {len(hosts)}, for which hosts have room"
                 )
             hosts = hosts[: entry.ranks]
-            program = _program(entry, n_ranks=len(hosts), draws=draws, path=path)
+            fan_in: tuple[int, ...] = ()
+            reducers: list[int] = []
+            if entry.algorithm == IN_NETWORK:
+                fan_in, reducers = reduction_tree(network, hosts, path=f"{path}.hosts")
+            program = _program(entry, n_ranks=len(hosts), fan_in=fan_in, draws=draws, path=path)
+            hosts = np.append(hosts, reducers).astype(np.int64)
         jobs.append(
             Job(
                 program=program,
@@ -104,8 +113,12 @@ def build_jobs(scenario: Scenario, network: Network) -> list[Job]:
     return jobs
 
 
-def _program(entry: CollectiveSpec, *, n_ranks: int, draws: EntryDraws, path: str) -> Program:
-    options = {"channels": entry.channels} if entry.channels > 1 else {}
+def _program(
+    entry: CollectiveSpec, *, n_ranks: int, fan_in: tuple[int, ...], draws: EntryDraws, path: str
+) -> Program:
+    options: dict[str, Any] = {"channels": entry.channels} if entry.channels > 1 else {}
+    if fan_in:
+        options["fan_in"] = fan_in
     matrix = _matrix(entry, n_ranks=n_ranks, draws=draws) if entry.collective == "all_to_all_v" else None
     try:
         whole = Collective(
@@ -121,9 +134,6 @@ def _program(entry: CollectiveSpec, *, n_ranks: int, draws: EntryDraws, path: st
     except SpecError as error:
         field = "collective" if error.path == "kind" else error.path
         raise SpecError(f"{path}.{field}", error.value, error.allowed) from None
-    if template.n_reducers:
-        found = f"{entry.algorithm} with reduction in switches"
-        raise SpecError(f"{path}.algorithm", found, "an algorithm whose transfers are between ranks")
     work = ProgramBuilder(n_ranks)
     before: list[int] = []
     if entry.jitter:
@@ -133,7 +143,7 @@ def _program(entry: CollectiveSpec, *, n_ranks: int, draws: EntryDraws, path: st
         before = [
             work.collective(
                 collective,
-                ranks=range(n_ranks),
+                ranks=range(n_ranks + template.n_reducers),
                 after=before,
                 start_ps=int(entry.start),
                 eager=entry.eager,
