@@ -112,13 +112,15 @@ def _rx(run: dict[str, Any], flows: list[Flow]) -> str:
         )
         packets = run["packets"][k] if "packets" in run else -(-size // payload)
         start_ns = run["start_ns"][k] if "start_ns" in run else _start_ns(start)
+        if "ring" in run:
+            start_ns += k // run["ring"]["ranks"] * run["sender_ns"][0]
         marked = run["marked"][k] if "marked" in run else -1
         lines.append([k, source, destination, 10_000, size, start_ns, sender, receiver, packets, -1, marked])
     return _table(lines)
 
 
 def _start_ns(start_s: str) -> int:
-    """As that simulator reads it; the starts of rings follow from what they wait for."""
+    """As that simulator reads it."""
     return int(float(start_s) * 2.0**64) * 10**9 >> 64
 
 
