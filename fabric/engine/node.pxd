@@ -36,6 +36,7 @@ cdef struct Node:
     u8 per_ingress_arbiter
     u8 control_ignores_pause
     u32 salt
+    u32 n_paused            # of a switch: (ingress port, class) pairs that this switch has paused
     const Scheduler* scheduler
     u64 tie_key
     i64 pfc_response_ps
@@ -46,7 +47,6 @@ cdef struct Node:
     i64 easy_used           # with no more used, half of the pool is free even after one more frame
     i64 shared_used         # exact while any ingress is paused, else an upper bound within a window
     i64 settle_from_ps      # no port of this switch starts a waiting frame before this instant
-    u32 n_paused            # (ingress port, class) pairs that this switch has paused
     u64* backlog            # local egress ports that may have something to send
     const u32* route_entry  # by destination edge
     const u16* route_ports
