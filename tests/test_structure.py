@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 ENGINE = sorted((ROOT / "fabric" / "engine").glob("*.pxd"))
-CYTHON = [*ENGINE, ROOT / "fabric" / "_core.pyx"]
+CYTHON = [*ENGINE, *sorted((ROOT / "fabric" / "door").glob("*.pxi")), ROOT / "fabric" / "_core.pyx"]
 
 LAYERS: dict[str, set[str]] = {
     "units": set(),
@@ -35,7 +35,8 @@ LAYERS: dict[str, set[str]] = {
     "scenario": {"errors", "spec"},
     "lower": {"errors", "lowered", "lowering", "routing", "spec", "topology", "units", "workload"},
     "lowering": {"errors", "keyed_hash", "lowered", "routing", "spec", "topology", "units", "workload"},
-    "_core": {"engine", "errors", "lowered"},
+    "_core": {"door", "engine", "errors", "lowered"},
+    "door": {"engine", "lowered"},
     "engine": set(),
     "reference": {"lowered"},
     "result": {"analysis", "io", "lowered", "units", "version"},
