@@ -33,8 +33,10 @@ from fabric.lower import lookahead_ps, lower
 from fabric.lowered import STREAMS, DropReason, Lowered
 from fabric.reference import Simulator
 from fabric.spec import (
+    FatTree,
     Flow,
     Flows,
+    Incast,
     LeafSpine,
     Link,
     NoCongestionControl,
@@ -177,6 +179,19 @@ class TestSameBits:
         outcome = compare_engines(lower(scenario), steps=[("hops", 1)], window=0.0)
         assert len(outcome.rows["pause"]) > 0
         assert outcome.columns["drops_by_reason"][DropReason.TTL_EXPIRED] > 0
+
+    def test_frames_that_take_no_time_between_ties_by_start(self) -> None:
+        """They arrive 1 ps or 2 ps sooner than a link's delay after they began."""
+        link = Link(rate="900Gbps", delay="1ns")
+        scenario = Scenario(
+            topology=FatTree(k=2, link=link),
+            switch=Switch(pfc=Pfc(xoff="4158B"), latency="0s"),
+            transport=Transport(congestion=NoCongestionControl()),
+            traffic=(Incast(receivers=1, senders=1, size="120KiB"),),
+            run=Run(timing="ns3", ties="transmission_start"),
+        )
+        outcome = compare_engines(lower(scenario), steps=[("hops", 1)], window=0.0)
+        assert outcome.columns["pauses_sent"].sum() > 0
 
     def test_frames_without_a_route(self) -> None:
         """No spec describes a host that cannot be reached; the arrays can."""
