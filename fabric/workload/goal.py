@@ -23,6 +23,7 @@ from fabric.formats import Remark
 from fabric.formats.goal import ANY, CALC, RECV, SEND, GoalRank, goal_text, read_goal
 from fabric.formats.words import Said, place
 from fabric.workload.collectives.arrays import Int64Array, bases, distinct_pairs, lengths
+from fabric.workload.matching import matched
 from fabric.workload.program import Program, compute_template, message_template
 
 __all__ = ["export_goal", "import_goal"]
@@ -150,11 +151,9 @@ def _matched(schedule: _Schedule) -> tuple[Int64Array, Int64Array]:
     exact = receives[~wild]
     sent = np.stack([schedule.rank[sends], schedule.peer[sends], schedule.tag[sends]])
     expected = np.stack([schedule.peer[exact], schedule.rank[exact], schedule.tag[exact]])
-    of_send, of_receive = _numbered(sent, expected)
-    order_sent, order_expected = np.lexsort(of_send[::-1]), np.lexsort(of_receive[::-1])
+    found = matched(sent, expected)
     meets = np.full(len(sends), -1, dtype=np.int64)
-    both = _common(of_send[:, order_sent], of_receive[:, order_expected])
-    meets[order_sent[both[0]]] = exact[order_expected[both[1]]]
+    meets[found >= 0] = exact[found[found >= 0]]
     unmet = np.setdiff1d(exact, meets)
     if unmet.size:
         one = int(unmet[0])
@@ -173,31 +172,6 @@ def _matched(schedule: _Schedule) -> tuple[Int64Array, Int64Array]:
         allowed = f"{sent_bytes} bytes, as the send on line {schedule.line[one]} has"
         raise SpecError(schedule.where(other, "recv"), int(schedule.size[other]), allowed)
     return sends, meets
-
-
-def _numbered(sent: Int64Array, expected: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Both with a fourth row: the how manieth of its kind each is."""
-    results = []
-    for columns in (sent, expected):
-        order = np.lexsort(columns[::-1])
-        each = columns[:, order]
-        first = np.append(
-            np.ones(min(len(order), 1), dtype=np.bool_), (each[:, 1:] != each[:, :-1]).any(axis=0)
-        )
-        starts = np.flatnonzero(first)
-        count = np.empty(len(order), dtype=np.int64)
-        count[order] = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
-        results.append(np.vstack([columns, count]))
-    return results[0], results[1]
-
-
-def _common(one: Int64Array, other: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Positions of columns that are in both; both in ascending order, no column twice."""
-    both = np.concatenate([one, other], axis=1)
-    order = np.lexsort(both[::-1])
-    same = (both[:, order][:, 1:] == both[:, order][:, :-1]).all(axis=0)
-    first, second = order[:-1][same], order[1:][same]
-    return np.minimum(first, second), np.maximum(first, second) - one.shape[1]
 
 
 def _match_wildcards(schedule: _Schedule, sends: Int64Array, meets: Int64Array, wild: Int64Array) -> None:
