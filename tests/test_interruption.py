@@ -119,7 +119,7 @@ def test_again_while_drawing_it_is_saved_already(
         assert Result.load("out").status == "INTERRUPTED"
         signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr("fabric.cli._draw", drawing)
+    monkeypatch.setattr("fabric.cli.run.draw", drawing)
     assert main(["run", "endless.toml", "--out", "out"]) == 130
     printed = capsys.readouterr().out
     assert "flows not delivered" in printed
