@@ -1,10 +1,10 @@
 """Programs of AICB and SimAI workloads: one pass over the rows forward, one back, by all ranks alike.
 
 Forward, row by row: compute, then the collective, which everyone waits for. Back, from the last row on:
-compute the gradient of inputs and begin its collective; compute the gradient of weights beside it and begin its
-own, which only the row's update waits for; go on when the first is over. Rows from a checkpoint on run forward
-once more before the row that asks for it. This is the order of SimAI's HYBRID_TRANSFORMER policies; the others
-have it here too. MICRO runs column by column and row by row, inference forward only.
+compute the gradient of inputs and begin its collective; compute the gradient of weights beside it and begin
+its own, which only the row's update waits for; go on when the first is over. Rows from a checkpoint on run
+forward once more before the row that asks for it. This is the order of SimAI's HYBRID_TRANSFORMER policies;
+the others have it here too. MICRO runs column by column and row by row, inference forward only.
 
 Sizes are of the global vector. A collective of 0 bytes is none. Source: as of `fabric.formats.aicb`.
 """
@@ -26,7 +26,7 @@ from fabric.workload.choice import check_algorithms, choose_collective
 from fabric.workload.collectives import Rows, Template
 from fabric.workload.program import Program, ProgramBuilder
 
-__all__ = ["import_aicb"]
+__all__ = ["aicb_remarks", "import_aicb"]
 
 PS_PER_NS = 1000
 LARGEST_BYTES = 2**62
@@ -74,11 +74,17 @@ def import_aicb(
         allowed = "another policy: no row says where the layers of the two towers meet"
         raise SpecError(place(file, 1, "policy"), workload.policy, allowed)
     groups = aicb_groups(workload, n_ranks=n_ranks)
-    return _Importer(workload, groups, algorithms or {}, eager).program(), _remarks(workload, groups)
+    return _Importer(workload, groups, algorithms or {}, eager).program(), aicb_remarks(workload)
 
 
-def _remarks(workload: AicbWorkload, groups: AicbGroups) -> list[Remark]:
-    remarks = [*workload.remarks, *groups.remarks]
+def aicb_remarks(workload: AicbWorkload) -> list[Remark]:
+    """Return what of a workload its program does not take as it stands."""
+    remarks = list(workload.remarks)
+    if workload.header.get("pp", 1) > 1:
+        size = workload.header.get("pp_comm", 0)
+        what = f"messages between {workload.header['pp']} stages, {size} bytes each"
+        reason = "left out: no row says when; stages run side by side"
+        remarks.append(Remark(file=workload.file, line=1, what=what, reason=reason))
     waiting = np.flatnonzero(workload.dependency >= 0)
     if waiting.size:
         line = int(workload.line[waiting[0]])

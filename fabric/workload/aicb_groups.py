@@ -11,7 +11,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from fabric.errors import SpecError
-from fabric.formats import Remark
 from fabric.formats.aicb import AicbWorkload
 from fabric.formats.words import Said, place
 from fabric.workload.collectives.arrays import Int64Array
@@ -31,13 +30,10 @@ class AicbGroups:
     n_ranks : int
     groups : dict of str to ndarray of int64 [groups, members]
         "tp", "dp", "ep" and "dp_ep".
-    remarks : tuple of Remark
-        What the header says that is not taken over.
     """
 
     n_ranks: int
     groups: dict[str, Int64Array]
-    remarks: tuple[Remark, ...]
 
 
 def aicb_groups(workload: AicbWorkload, *, n_ranks: int | None = None) -> AicbGroups:
@@ -81,15 +77,4 @@ def aicb_groups(workload: AicbWorkload, *, n_ranks: int | None = None) -> AicbGr
     }
     if everyone:
         groups = dict.fromkeys(groups, groups["tp"])
-    return AicbGroups(n_ranks=n_ranks, groups=groups, remarks=_remarks(workload, pp, stages))
-
-
-def _remarks(workload: AicbWorkload, pp: int, stages: int) -> tuple[Remark, ...]:
-    if pp == 1:
-        return ()
-    size = workload.header.get("pp_comm", 0)
-    reason = (
-        f"no row says when; the {stages} stages run side by side" if stages > 1 else "one stage alone runs"
-    )
-    what = f"messages between {pp} stages ({size} bytes each)"
-    return (Remark(file=workload.file, line=1, what=what, reason=reason),)
+    return AicbGroups(n_ranks=n_ranks, groups=groups)
