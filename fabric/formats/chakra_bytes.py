@@ -68,7 +68,7 @@ def node_record(
     --------
     >>> said = {"is_cpu_op": 0, "comm_type": 2, "comm_size": 4096}
     >>> node_record(0, name="ag", kind=7, attributes=said).hex()[:22]
-    '3512026167180752'
+    '35120261671807520e0a09'
     """
     waits = b"".join(map(_varint, waits))
     parts = [_number(1, number) if number else b"", _text(2, name), _number(3, kind)]
