@@ -40,6 +40,7 @@ __all__ = [
 ]
 
 INVALID, METADATA, MEMORY_LOAD, MEMORY_STORE, COMPUTE, SEND, RECEIVE, COLLECTIVE = range(8)
+STORAGE, BATCH, CHECKPOINT = 8, 9, 10
 """Types of nodes."""
 
 COMM_TYPES = (
@@ -221,8 +222,8 @@ def _node(wire: Wire, begin: int, end: int) -> tuple[_Node, dict[str, Any]]:
             name, value = _attribute(wire, field.begin, field.end)
             if value is not None:
                 attributes[name] = value
-    if node.kind > COLLECTIVE:
-        raise wire.refuse(begin, f"node type {node.kind}", f"0 to {COLLECTIVE}")
+    if node.kind > CHECKPOINT:
+        raise wire.refuse(begin, f"node type {node.kind}", f"0 to {CHECKPOINT}")
     if node.duration_us >= 2**62:
         raise wire.refuse(begin, f"a duration of {node.duration_us} us", "less than 2^62")
     return node, attributes

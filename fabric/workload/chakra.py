@@ -192,7 +192,9 @@ class _Importer:
         kinds = self.kind[nodes]
         if (kinds != COMPUTE).any():
             first = int(nodes[np.flatnonzero(kinds != COMPUTE)[0]])
-            self._remark(first, "accesses to memory and metadata", "take the time that they say, or none")
+            self._remark(
+                first, "accesses to memory and storage, metadata", "take the time that they say, or none"
+            )
         self._remark_unordered(nodes[kinds == COMPUTE])
 
     def _remark_unordered(self, nodes: Int64Array) -> None:
@@ -240,7 +242,12 @@ class _Importer:
                 extra = next((each for each in by_rank[more] if alone[self.files.text("name", each)]), None)
                 node = extra if extra is not None else by_rank[more][-1]
                 counts = f"{len(own)} collectives on rank {rank}, {len(by_rank[first])} on rank {first}"
-                raise self._refuse(node, f"group {group!r}", Said(counts), "as many on each of its ranks")
+                raise self._refuse(
+                    node,
+                    f"group {group!r}" if group else "all ranks",
+                    Said(counts),
+                    "as many on each of its ranks",
+                )
         if all(each == named[first] for each in named.values()):
             for own in by_rank.values():
                 own.sort(key=lambda node: self.files.text("name", node))
