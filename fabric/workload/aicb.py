@@ -29,7 +29,6 @@ from fabric.workload.program import Program, ProgramBuilder
 __all__ = ["aicb_remarks", "import_aicb"]
 
 PS_PER_NS = 1000
-LARGEST_BYTES = 2**62
 FORWARD, INPUT, WEIGHT = range(3)
 """Columns."""
 COLUMNS = ("forward", "gradient of inputs", "gradient of weights")
@@ -179,8 +178,6 @@ class _Importer:
         if kind == "all_reduce_all_to_all":
             allowed = "ALLREDUCE or ALLTOALL: which ranks do which of both is in no file"
             raise SpecError(where, Said("ALLREDUCEALLTOALL"), allowed)
-        if size > LARGEST_BYTES:
-            raise SpecError(where, size, f"at most {LARGEST_BYTES} bytes")
         found = {}
         groups = self.groups.groups[str(self.workload.group[row, column])]
         wanted = choose_collective(

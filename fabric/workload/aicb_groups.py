@@ -61,9 +61,11 @@ def aicb_groups(workload: AicbWorkload, *, n_ranks: int | None = None) -> AicbGr
     everyone = workload.policy in EVERYONE and "tp" not in header
     tp = n_ranks if everyone else header.get("tp", 1)
     ep, pp = header.get("ep", 1), header.get("pp", 1)
-    for name, value in (("model_parallel_NPU_group", tp), ("ep", ep), ("pp", pp)):
-        if not 1 <= value <= n_ranks * pp:
+    for name, value in (("model_parallel_NPU_group", tp), ("ep", ep)):
+        if not 1 <= value <= n_ranks:
             raise SpecError(place(file, 1, name), value, f"1 to {n_ranks}, the number of ranks")
+    if pp < 1:
+        raise SpecError(place(file, 1, "pp"), pp, "at least 1")
     stages = pp if n_ranks % (tp * ep * pp) == 0 else 1
     if n_ranks % (tp * ep * stages):
         shared = f"{tp * ep} (tensor group of {tp}, expert group of {ep})"
