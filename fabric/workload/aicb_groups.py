@@ -14,6 +14,7 @@ from fabric.errors import SpecError
 from fabric.formats.aicb import AicbWorkload
 from fabric.formats.words import Said, place
 from fabric.workload.collectives.arrays import Int64Array
+from fabric.workload.collectives.template import MOST_RANKS
 
 __all__ = ["AicbGroups", "aicb_groups"]
 
@@ -58,6 +59,8 @@ def aicb_groups(workload: AicbWorkload, *, n_ranks: int | None = None) -> AicbGr
     n_ranks = header.get("all_gpus") if n_ranks is None else n_ranks
     if not n_ranks:
         raise SpecError("ranks", Said("(missing)"), f"how many: {file} has no all_gpus")
+    if n_ranks > MOST_RANKS:
+        raise SpecError("ranks", n_ranks, f"at most {MOST_RANKS}")
     everyone = workload.policy in EVERYONE and "tp" not in header
     tp = n_ranks if everyone else header.get("tp", 1)
     ep, pp = header.get("ep", 1), header.get("pp", 1)
