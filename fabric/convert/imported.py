@@ -81,7 +81,7 @@ def import_files(
     *sources : str or Path
         `topology.txt` or `.topo`; `flow.txt`, `.cm`, GOAL, MSCCL, AICB or the Chakra traces of one or
         more ranks, with their groups; `config.txt`. A configuration alone is enough if it names the other
-        two (as they stand, beside it, or by their last part beside it).
+        two (beside it, as they stand, or by their last part beside it).
     start_unit : {"ps", "ns", "us"}
         What `start` counts in a `.cm`.
     first_start : Duration or str, optional
@@ -216,7 +216,7 @@ def _named(settings: Settings, key: str) -> str:
     """The file that a configuration names."""
     folder = Path(settings.file).parent
     named = settings.text(key)
-    for candidate in (Path(named), folder / named, folder / Path(named).name):
+    for candidate in (folder / named, Path(named), folder / Path(named).name):
         if candidate.is_file():
             return os.path.normpath(candidate)
     raise SpecError(settings.where(key), named, "an existing file, here or beside the configuration")
