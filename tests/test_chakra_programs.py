@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -462,6 +463,17 @@ class TestCommands:
         result = fabric.run(Scenario(topology=SingleSwitch(hosts=2), traffic=[program]))
         assert result.operations["size_bytes"].tolist() == [32]
         assert result.operations["algorithm"].tolist() == ["direct"]
+
+    def test_the_entry_of_the_page_of_formats(self, files: Path) -> None:
+        """With traces as the page names them."""
+        own = collective(1, ALL_REDUCE, 8) + node(2, 4, attribute("num_ops", 4 * 10**8))
+        traces(files, own, own)
+        page = (Path(__file__).resolve().parent.parent / "docs" / "formats.md").read_text()
+        [entry] = [text for text in re.findall(r"```toml\n(.*?)```", page, re.DOTALL) if "w.0.et" in text]
+        Path("page.toml").write_text('topology = { kind = "single_switch", hosts = 2 }\n' + entry)
+        result = fabric.run("page.toml")
+        assert result.operations["size_bytes"].tolist() == [16]
+        assert int(result.ranks["left_ps"].max()) >= US
 
     @pytest.mark.parametrize(
         ("options", "words"),
