@@ -137,11 +137,50 @@ class TestImport:
         program, remarks = import_chakra(file, flops=1e9)
         assert (program.compute_ps.tolist(), remarks) == ([5 * US], [])
 
-    def test_computation_that_nothing_orders_is_said(self, tmp_path: Path) -> None:
-        loose = node(1, 4, put(7, 1)) + node(2, 4, put(7, 1))
-        assert "same time" in str(import_chakra(traces(tmp_path, loose))[1])
+    def test_computation_is_done_one_at_a_time(self, tmp_path: Path) -> None:
+        """The smallest number of what is ready first; a CPU computes beside the accelerator."""
+        loose = (
+            node(3, 4, put(7, 1))
+            + node(2, 4, after(9), put(7, 1))
+            + node(9, 4, put(7, 1))
+            + node(4, 4, put(7, 2))
+            + node(1, 4, put(7, 5), attribute("is_cpu_op", 1))
+            + node(5, 4)
+        )
+        program, remarks = import_chakra(traces(tmp_path, loose))
+        assert [str(each.what) for each in remarks] == ["computation of 1 ranks that nothing orders"]
+        times = (program.compute_ps // US).tolist()
+        assert times == [5, 1, 2, 0, 1, 1]
+        assert waits(program) == {(0, 2, 1), (0, 4, 2), (0, 5, 4)}
+
+    def test_one_chain_needs_no_order(self, tmp_path: Path) -> None:
         chain = node(1, 4, put(7, 1)) + node(2, 1, after(1)) + node(3, 4, after(2), put(7, 1))
-        assert "same time" not in str(import_chakra(traces(tmp_path, chain))[1])
+        program, remarks = import_chakra(traces(tmp_path, chain))
+        assert len(program.wait_task) == 2
+        assert "nothing orders" not in str(remarks)
+
+    def test_the_order_is_that_of_an_execution(self, tmp_path: Path) -> None:
+        """By number alone, rank 0 would wait with node 2 for node 1, which waits for what follows node 2."""
+        file = traces(
+            tmp_path,
+            node(1, 4, after(7), put(7, 1))
+            + receive(7, 1, 8)
+            + node(2, 4, put(7, 1))
+            + send(3, 1, 8, after(2)),
+            receive(7, 0, 8) + node(1, 4, after(7), put(7, 1)) + send(2, 0, 8, after(1)),
+        )
+        program, _ = import_chakra(file)
+        order = waits(program)
+        computes = {int(program.ranks_of(each)[0]): [] for each in range(2, 5)}
+        for each in range(2, 5):
+            computes[int(program.ranks_of(each)[0])].append(each)
+        one, two = computes[0]
+        assert (0, two, one) in order or (0, one, two) in order
+        program.verify()
+        with_hosts = Job(program=program, hosts=[0, 1])
+        scenario = Scenario(topology=SingleSwitch(hosts=2), traffic=[Permutation(size="1KB")])
+        engine = Engine(lower(scenario, jobs=[with_hosts]))
+        assert engine.run() == "FINISHED"
 
     def test_other_nodes_take_their_time(self, tmp_path: Path) -> None:
         program, remarks = import_chakra(traces(tmp_path, node(1, 2, put(7, 4)) + node(2, 10, after(1))))
@@ -350,6 +389,37 @@ def test_a_program_comes_back_with_its_bytes(tmp_path: Path, seed: int, collecti
     one, other = ended(program), ended(again)
     assert (one[0], one[2]) == (other[0], other[2])
     assert again.n_messages == program.n_messages
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_an_order_of_computation_never_waits_in_a_circle(tmp_path: Path, seed: int) -> None:
+    """Whatever the waits: traces that do not say that computation may overlap run to their end."""
+    file = written(random_program(seed, chained=False), tmp_path, collectives=True)
+    for each in tmp_path.glob("*.et"):
+        each.write_bytes(each.read_bytes().replace(b"concurrent", b"unknown..."))
+    program, _ = import_chakra(file)
+    status, _, _ = ended(program.verify())
+    assert status == "FINISHED"
+    spans: dict[int, list[int]] = {}
+    for operation in np.flatnonzero(program.compute_ps > 0).tolist():
+        spans.setdefault(int(program.ranks_of(operation)[0]), []).append(operation)
+    before = {(later, earlier) for _, later, earlier in waits(program)}
+    for own in spans.values():
+        if len(own) == 2:
+            assert any(reaches(before, *pair) for pair in (own, own[::-1]))
+
+
+def reaches(before: set[tuple[int, int]], later: int, earlier: int) -> bool:
+    """Whether one operation waits for another, directly or not."""
+    todo, seen = [later], set()
+    while todo:
+        at = todo.pop()
+        if at == earlier:
+            return True
+        for each in {other for one, other in before if one == at} - seen:
+            seen.add(each)
+            todo.append(each)
+    return False
 
 
 @pytest.mark.parametrize("seed", range(10))

@@ -60,7 +60,7 @@ _ZIGZAG = (15, 17)
 _FIXED = {19: 0, 21: 0, 23: 32, 25: 64}
 _NUMBERS = (
     *("comm_type", "comm_size", "comm_src", "comm_dst", "comm_tag", "num_ops", "tensor_size"),
-    *("duration_ps", "eager"),
+    *("duration_ps", "eager", "concurrent"),
 )
 
 
@@ -86,9 +86,9 @@ class ChakraTrace:
         Index into `COMM_TYPES`; ABSENT where it is not written, and on nodes that are no collectives.
     comm_size, comm_src, comm_dst, comm_tag, num_ops, tensor_size : ndarray of int64 [nodes]
         ABSENT where not written.
-    duration_ps, eager : ndarray of int64 [nodes]
-        Exact time, and whether a rank is done when it has sent (0 or 1), as `fabric` writes them; ABSENT
-        elsewhere.
+    duration_ps, eager, concurrent : ndarray of int64 [nodes]
+        Exact time, whether a rank is done when it has sent, whether it computes this beside all else (0 or
+        1), as `fabric` writes them; ABSENT elsewhere.
     on_cpu : ndarray of bool [nodes]
     wait_node, wait_for : ndarray of int64 [waits]
         Node `wait_node[k]` waits for node `wait_for[k]`, by their places here; data and control alike.
@@ -112,6 +112,7 @@ class ChakraTrace:
     tensor_size: Int64Array
     duration_ps: Int64Array
     eager: Int64Array
+    concurrent: Int64Array
     on_cpu: npt.NDArray[np.bool_]
     wait_node: Int64Array
     wait_for: Int64Array

@@ -21,7 +21,7 @@ _FIELDS = {
     **dict.fromkeys(("comm_src", "comm_dst", "comm_tag"), _INT32),
     **dict.fromkeys(("comm_type", "comm_size", "num_ops"), _INT64),
     "duration_ps": _UINT64,
-    **dict.fromkeys(("is_cpu_op", "eager"), _BOOL),
+    **dict.fromkeys(("is_cpu_op", "eager", "concurrent"), _BOOL),
     **dict.fromkeys(("pg_name", "algorithm"), _STRING),
 }
 

@@ -4,9 +4,10 @@ The k-th send of a rank to another with a tag meets the k-th receive there of th
 of a group belong together by name and how manieth of that name; where its ranks call them by different names,
 by their order alone. What belongs together must be of one type and size.
 
-Every other node is computation of its recorded duration. A node without one that says how many operations it
-has takes these divided by a rate, if one is given. What a trace says of durations of communication is left
-out: the network decides. So is `involved_dim`, which means dimensions of another simulator's network.
+Every other node is computation of its recorded duration, one at a time on a rank (`chakra_order`). A node
+without a duration that says how many operations it has takes these divided by a rate, if one is given. What
+a trace says of durations of communication is left out: the network decides. So is `involved_dim`, which
+means dimensions of another simulator's network.
 
 Sizes: `comm_size` of an all-gather is one rank's part; STAGE counts elements (`element_bytes`).
 """
@@ -26,6 +27,7 @@ from fabric.formats.chakra import ABSENT, COLLECTIVE, COMM_TYPES, COMPUTE, RECEI
 from fabric.formats.words import Said
 from fabric.spec.traffic import LARGEST_START_PS
 from fabric.workload.chakra_files import ChakraFiles
+from fabric.workload.chakra_order import loose_ranks, processor_waits
 from fabric.workload.choice import check_algorithms, choose_collective
 from fabric.workload.collectives.arrays import Int64Array, distinct_pairs
 from fabric.workload.collectives.kinds import full_bytes, kind_of
@@ -107,6 +109,8 @@ class _Importer:
         self.turn = np.empty(len(self.kind), dtype=np.int64)
         self.turn[files.issued] = np.arange(len(self.kind))
         self.tag = np.where(self.tag == ABSENT, 0, self.tag)
+        self.spent = np.zeros(len(self.kind), dtype=np.int64)
+        """Time to compute, by node."""
         self.builder = ProgramBuilder(files.n_ranks)
         self.taken: list[tuple[int, ...]] = []
         """By operation: the node of each of its ranks."""
@@ -121,7 +125,10 @@ class _Importer:
         program = self.builder.build(path=self.files.traces[0].file)
         task = np.empty(len(self.kind), dtype=np.int64)
         task[[node for nodes in self.taken for node in nodes]] = np.arange(program.n_tasks)
-        waits = distinct_pairs(task[self.files.wait_node], task[self.files.wait_for])
+        later, earlier = self._one_at_a_time()
+        waits = distinct_pairs(
+            task[np.append(self.files.wait_node, later)], task[np.append(self.files.wait_for, earlier)]
+        )
         return replace(program, wait_task=waits[0], wait_for=waits[1]), self.remarks
 
     def _refuse(self, node: int, what: str, found: object, allowed: str) -> SpecError:
@@ -184,6 +191,7 @@ class _Importer:
                 spent = 0 if self.flops is None else round(int(operations[node]) * PS_PER_S / self.flops)
             if spent > LARGEST_START_PS:
                 raise self._refuse(node, "duration", f"{spent} ps", f"at most {LARGEST_START_PS} ps")
+            self.spent[node] = spent
             self.builder.compute(int(self.files.rank[node]), picoseconds=spent)
             self.taken.append((node,))
         if untimed and self.flops is None:
@@ -195,28 +203,24 @@ class _Importer:
             self._remark(
                 first, "accesses to memory and storage, metadata", "take the time that they say, or none"
             )
-        self._remark_unordered(nodes[kinds == COMPUTE])
 
-    def _remark_unordered(self, nodes: Int64Array) -> None:
-        """Say it if the computation of a rank is not one chain: the longest chain does not hold all of it."""
-        longest = np.zeros(len(self.kind), dtype=np.int64)
-        computes = np.zeros(len(self.kind), dtype=np.int64)
-        computes[nodes] = 1
-        order = np.argsort(self.files.wait_node, kind="stable")
-        earlier = self.files.wait_for[order].tolist()
-        first = np.searchsorted(self.files.wait_node[order], np.arange(len(self.kind) + 1)).tolist()
-        chain, own = longest.tolist(), computes.tolist()
-        for node in self.files.issued.tolist():
-            before = [chain[each] for each in earlier[first[node] : first[node + 1]]]
-            chain[node] = own[node] + max(before, default=0)
-        held = np.zeros(self.files.n_ranks, dtype=np.int64)
-        np.maximum.at(held, self.files.rank, np.array(chain, dtype=np.int64))
-        count = np.bincount(self.files.rank[nodes], minlength=self.files.n_ranks)
-        loose = np.flatnonzero(count > held)
-        if loose.size:
-            node = int(nodes[self.files.rank[nodes] == loose[0]][0])
-            reason = "that nothing orders runs at the same time, and shares no processor"
-            self._remark(node, "computation of one rank", reason)
+    def _one_at_a_time(self) -> tuple[Int64Array, Int64Array]:
+        """Waits that order the computation of ranks where nothing else does."""
+        needs = (self.kind == COMPUTE) & (self.spent > 0) & (self.files.column("concurrent") < 1)
+        loose = loose_ranks(self.files, np.flatnonzero(needs))
+        if not loose.size:
+            none = np.zeros(0, dtype=np.int64)
+            return none, none
+        first = int(np.flatnonzero(needs & (self.files.rank == loose[0]))[0])
+        reason = "one at a time, in the order that it would have on an ideal network"
+        self._remark(first, f"computation of {len(loose)} ranks that nothing orders", reason)
+        needs &= np.isin(self.files.rank, loose)
+        sent = [nodes for nodes in self.taken if self.kind[nodes[0]] == SEND]
+        joint = [nodes for nodes in self.taken if self.kind[nodes[0]] == COLLECTIVE]
+        messages = np.array(sent, dtype=np.int64).reshape(-1, 2)
+        return processor_waits(
+            self.files, spent_ps=self.spent, needs=needs, messages=messages, collectives=joint
+        )
 
     def _collectives(self, nodes: Int64Array) -> None:
         members: dict[str, dict[int, list[int]]] = {}

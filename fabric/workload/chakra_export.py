@@ -3,7 +3,7 @@
 An operation whose template a Chakra type and the name of an algorithm say in full becomes one node a rank;
 any other (channels, all-to-all-v, custom templates) becomes the sends and receives of its transfers. Times
 are whole microseconds there: an exact one (`duration_ps`) stands beside the rounded one where they differ.
-`algorithm` and `eager` are added too. A trace that is read again means the same.
+`algorithm`, `eager` and `concurrent` are added too. A trace that is read again means the same.
 """
 
 from __future__ import annotations
@@ -142,6 +142,8 @@ class _Writer(RankWriter):
         node = _Node(name, COMPUTE, {}, round(picoseconds / PS_PER_US))
         if node.duration_us * PS_PER_US != picoseconds:
             node.attributes["duration_ps"] = picoseconds
+        if picoseconds:
+            node.attributes["concurrent"] = 1
         return self._take(node)
 
     def send(self, size_bytes: int, peer: int, tag: int, *, name: str, eager: bool) -> int:
