@@ -13,7 +13,7 @@ from random import Random
 
 import pytest
 from support_chakra import collective, node, put, receive, send, traces
-from test_chakra_programs import random_program, written
+from support_chakra_programs import random_program, written
 from test_foreign_files import SAMPLES
 
 from fabric.errors import SpecError
