@@ -66,6 +66,17 @@ def import_aicb(
     ------
     SpecError
         Naming file, line and cause; or how many ranks it can be for.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> text = "MICRO\\n1\\nrow -1 1 NONE 0 1 NONE 0 1 ALLGATHER 4096 1"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "workload.txt")
+    ...     characters = file.write_text(text)
+    ...     program, remarks = import_aicb(file, n_ranks=4)
+    >>> program.size_bytes.tolist(), program.n_messages
+    ([0, 0, 0, 4096], 12)
     """
     check_algorithms(algorithms or {})
     workload = read_aicb(file)

@@ -54,6 +54,19 @@ def aicb_groups(workload: AicbWorkload, *, n_ranks: int | None = None) -> AicbGr
     ------
     SpecError
         If the file does not say how many, or they cannot be shared out.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> from fabric.formats.aicb import read_aicb
+    >>> header = "HYBRID_TRANSFORMER model_parallel_NPU_group: 2 ep: 2 all_gpus: 8"
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder, "workload.txt")
+    ...     characters = file.write_text(header + "\\n0\\n")
+    ...     found = aicb_groups(read_aicb(file))
+    >>> found.groups["ep"].tolist()
+    [[0, 2], [1, 3], [4, 6], [5, 7]]
     """
     header, file = workload.header, workload.file
     n_ranks = header.get("all_gpus") if n_ranks is None else n_ranks

@@ -80,6 +80,20 @@ def import_chakra(
     ------
     SpecError
         Naming file, offset, node and cause.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from fabric.workload.chakra_export import export_chakra
+    >>> work = ProgramBuilder(n_ranks=2)
+    >>> message = work.message(0, 1, size_bytes=100)
+    >>> last = work.compute(1, picoseconds=7, after=[message])
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     for rank, trace in enumerate(export_chakra(work.build()).traces):
+    ...         bytes_written = Path(folder, f"w.{rank}.et").write_bytes(trace)
+    ...     program, remarks = import_chakra(Path(folder, "w.0.et"))
+    >>> program.size_bytes.tolist(), program.compute_ps.tolist(), program.wait_for.tolist()
+    ([100, 0], [0, 7], [1])
     """
     if element_bytes < 1:
         raise SpecError("element_bytes", element_bytes, "at least 1")
