@@ -1,9 +1,11 @@
-"""Arrays of programs: their templates lane by lane, their connections, their tasks.
+"""Arrays of programs: what their ranks do, lane by lane, their connections, their tasks.
 
 Transfers are put in the order of the rank that sends them and of their lane (lanes in the order in which
 the table first uses them, the transfers of one as they stand there), so that what a rank does is one
-range; each join has a lane to itself. Ranks that take part in operations together have one connection for
-each pair of them and channel that any of these sends on. Those between hosts are flows, the others local.
+range; each join has a lane to itself. Ranks that do the same share a range (`patterns.py`).
+
+Ranks that take part in operations together have one connection for each pair of them and channel that any
+of these sends on. Those between hosts are flows, the others local.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import numpy.typing as npt
 
 from fabric.errors import SpecError
 from fabric.lowered import LoweredProgram
+from fabric.lowering.patterns import RankTables, find_patterns
 from fabric.workload.collectives import Template
 from fabric.workload.collectives.arrays import Int64Array, bases
 from fabric.workload.collectives.template import NOTHING
@@ -133,6 +136,8 @@ def lower_jobs(
         **_template_columns(plan.lanes),
         **_operation_columns(jobs, plan),
         "lane_connection": _u32(connections.of_lane),
+        "connection_source": _u32(connections.source),
+        "connection_destination": _u32(connections.destination),
         **_task_columns(jobs),
     }
     flows = _connection_flows(jobs, plan, connections, columns)
@@ -217,8 +222,11 @@ def _follows(template: Template, number: Int64Array) -> tuple[Int64Array, Int64A
 
 @dataclass(frozen=True, eq=False)
 class _Connections:
-    """Connections between hosts, their ends and jobs; then those within a host; and which each lane takes."""
+    """Connections with their ends, of those between hosts, which come first, also hosts and jobs; and which
+    each lane takes."""
 
+    source: Int64Array
+    destination: Int64Array
     source_host: Int64Array
     destination_host: Int64Array
     job: Int64Array
@@ -230,7 +238,9 @@ def _connections(plan: _Plan) -> _Connections:
     """Find the connections, numbered in the order in which pairs of a group and a template use them."""
     first_lane = plan.first_lane
     total = int(first_lane[-1])
-    source_host, destination_host, key = (np.empty(total, dtype=np.int64) for _ in range(3))
+    source, destination, source_host, destination_host, key = (
+        np.empty(total, dtype=np.int64) for _ in range(5)
+    )
     group = np.repeat(plan.pair_group, np.diff(first_lane))
     sends = np.empty(total, dtype=np.bool_)
     for template, lanes in enumerate(plan.lanes):
@@ -238,6 +248,7 @@ def _connections(plan: _Plan) -> _Connections:
         rows = first_lane[pairs][:, np.newaxis] + np.arange(len(lanes.source))
         hosts = np.array([plan.group_hosts[g] for g in plan.pair_group[pairs]], dtype=np.int64)
         hosts = hosts.reshape(len(pairs), lanes.n_ranks)
+        source[rows], destination[rows] = lanes.source, lanes.destination
         source_host[rows], destination_host[rows] = hosts[:, lanes.source], hosts[:, lanes.destination]
         key[rows] = (lanes.source * lanes.n_ranks + lanes.destination) << 8 | lanes.channel
         sends[rows] = ~lanes.is_join
@@ -252,6 +263,8 @@ def _connections(plan: _Plan) -> _Connections:
     of_lane[order] = _inverse(rank)[np.cumsum(begins) - 1]
     used = first[rank][: np.count_nonzero(remote)]
     return _Connections(
+        source[first[rank]],
+        destination[first[rank]],
         source_host[used],
         destination_host[used],
         plan.group_job[group[used]],
@@ -305,35 +318,49 @@ def _connection_bytes(plan: _Plan, connections: _Connections, columns: dict[str,
 
 
 def _template_columns(templates: Sequence[_Lanes]) -> dict[str, Any]:
-    """All templates, one after the other, their ranks, lanes and transfers numbered on."""
-    ranks = bases(np.array([each.n_ranks for each in templates], dtype=np.int64))
-    lane = bases(np.array([len(each.source) for each in templates], dtype=np.int64))
-    transfer = bases(np.array([len(each.transfer_lane) for each in templates], dtype=np.int64))
-    after = bases(np.array([len(each.next_transfer) for each in templates], dtype=np.int64))
+    """What the ranks of all templates do, one template after the other, all numbered on."""
+    found = [find_patterns(_rank_tables(each)) for each in templates]
+    patterns = bases(np.array([len(each.receives) for each in found], dtype=np.int64))
     per_rank = [np.bincount(each.source, minlength=each.n_ranks) for each in templates]
-    per_lane = [np.bincount(each.transfer_lane, minlength=len(each.source)) for each in templates]
-    next_base = _join([each.next_base[:-1] for each in templates], shift=after)
-    followers = bases(np.array([len(each.follower) for each in templates], dtype=np.int64))
-    follower_base = np.empty(0, dtype=np.int64)
-    if followers[-1]:
-        follower_base = _join([each.follower_base[:-1] for each in templates], shift=followers)
-        follower_base = np.append(follower_base, followers[-1])
+    follower = _join([each.follower for each in found])
+    follower_base = bases(_join([each.n_followers for each in found]))
     return {
-        "template_rank_base": _u32(ranks),
+        "template_rank_base": _u32(bases(np.array([each.n_ranks for each in templates], dtype=np.int64))),
         "template_pieces": _u32([each.n_pieces for each in templates]),
+        "rank_pattern": _u32(_join([each.rank_pattern for each in found], shift=patterns)),
+        "rank_piece": _u32(_join([each.rank_piece for each in found])),
         "rank_lane_base": _u32(bases(_join(per_rank))),
-        "rank_receives": _u32(_join([_receives(each) for each in templates])),
-        "lane_transfer_base": _u32(bases(_join(per_lane))),
-        "lane_destination": _u32(_join([each.destination for each in templates], shift=ranks)),
-        "transfer_lane": _u32(_join([each.transfer_lane for each in templates], shift=lane)),
-        "transfer_piece": _u32(_join([each.piece for each in templates])),
-        "transfer_count": _u32(_join([each.count for each in templates])),
-        "transfer_waits": _u32(_join([each.waits for each in templates])),
-        "transfer_next_base": _u32(np.append(next_base, after[-1])),
-        "transfer_next": _u32(_join([each.next_transfer for each in templates], shift=transfer)),
-        "transfer_follower_base": _u32(follower_base),
-        "transfer_follower": _u32(_join([each.follower for each in templates], shift=transfer)),
+        "pattern_lane_base": _u32(bases(_join([each.n_lanes for each in found]))),
+        "pattern_receives": _u32(_join([each.receives for each in found])),
+        "lane_transfer_base": _u32(bases(_join([each.lane_transfers for each in found]))),
+        "lane_joins": _join([each.lane_joins for each in found]).astype(np.uint8),
+        "transfer_lane": _u32(_join([each.lane for each in found])),
+        "transfer_piece": _u32(_join([each.piece for each in found])),
+        "transfer_count": _u32(_join([each.count for each in found])),
+        "transfer_waits": _u32(_join([each.waits for each in found])),
+        "transfer_next_base": _u32(bases(_join([each.n_next for each in found]))),
+        "transfer_next": _u32(_join([each.next_transfer for each in found])),
+        "transfer_follower_base": _u32(follower_base if len(follower) else follower),
+        "transfer_follower": _u32(follower),
     }
+
+
+def _rank_tables(lanes: _Lanes) -> RankTables:
+    """A template's lanes as what each of its ranks does."""
+    return RankTables(
+        lanes.n_pieces,
+        lane_base=bases(np.bincount(lanes.source, minlength=lanes.n_ranks)),
+        transfer_base=bases(np.bincount(lanes.transfer_lane, minlength=len(lanes.source))),
+        is_join=lanes.is_join,
+        receives=_receives(lanes),
+        piece=lanes.piece,
+        count=lanes.count,
+        waits=lanes.waits,
+        next_base=lanes.next_base,
+        next_transfer=lanes.next_transfer,
+        follower_base=lanes.follower_base,
+        follower=lanes.follower,
+    )
 
 
 def _receives(lanes: _Lanes) -> Int64Array:

@@ -190,18 +190,16 @@ def _lacking(
     template = int(program.operation_template[operation])
     first_rank, end_rank = program.template_rank_base[template : template + 2].tolist()
     first_lane, end_lane = program.rank_lane_base[[first_rank, end_rank]].tolist()
-    task = int(program.operation_task_base[operation]) - first_rank
-    lanes = np.arange(first_lane, end_lane)
-    lane_base = program.rank_lane_base[first_rank : end_rank + 1]
-    source = task + first_rank + np.searchsorted(lane_base, lanes, side="right") - 1
-    destination = task + program.lane_destination[first_lane:end_lane].astype(np.int64)
-    total = np.diff(program.lane_transfer_base[first_lane : end_lane + 1].astype(np.int64))
+    first_task = int(program.operation_task_base[operation])
+    source, destination, total = _lanes(program, operation)
     sent = np.where(left[source] >= 0, total, 0)
     known = (posted["lane"] >= first_lane) & (posted["lane"] < end_lane)
-    known &= (posted["task"] >= task + first_rank) & (posted["task"] < task + end_rank)
+    known &= (posted["task"] >= first_task) & (posted["task"] < first_task + end_rank - first_rank)
     sent[posted["lane"][known].astype(np.int64) - first_lane] = posted["posted"][known]
-    moving = program.transfer_lane[on_their_way["transfer"][on_their_way["operation"] == operation]]
-    flying = np.bincount(moving.astype(np.int64) - first_lane, minlength=len(lanes))
+    moving = on_their_way[on_their_way["operation"] == operation]
+    sender = first_rank + program.connection_source[moving["connection"]].astype(np.int64)
+    lane = program.rank_lane_base[sender].astype(np.int64) + program.transfer_lane[moving["transfer"]]
+    flying = np.bincount(lane - first_lane, minlength=len(total))
     rows: list[tuple[Any, ...]] = []
     missing = total - sent + flying
     is_lacking = (missing > 0) & (entered[destination] >= 0) & (source != destination)
@@ -225,6 +223,24 @@ def _lacking(
         if own not in has_all:
             rows.append((operation, own, 1, peer, int(total[lane]), int(sent[lane]), entered[peer] >= 0))
     return rows
+
+
+def _lanes(program: LoweredProgram, operation: int) -> tuple[Array, Array, Array]:
+    """Tasks that send and receive on each lane of an operation (of a join, the same one), and how often."""
+    template = int(program.operation_template[operation])
+    first_rank, end_rank = program.template_rank_base[template : template + 2].tolist()
+    base = program.rank_lane_base[first_rank : end_rank + 1].astype(np.int64)
+    own = np.repeat(np.arange(end_rank - first_rank), np.diff(base))
+    pattern = program.rank_pattern[first_rank + own]
+    lane = program.pattern_lane_base[pattern].astype(np.int64) + np.arange(len(own)) - (base - base[0])[own]
+    transfers = program.lane_transfer_base.astype(np.int64)
+    first = int(program.operation_lanes[operation])
+    connection = program.lane_connection[first : first + len(own)]
+    joins = program.lane_joins[lane] != 0
+    receiver = own.copy()
+    receiver[~joins] = program.connection_destination[connection[~joins]]
+    task = int(program.operation_task_base[operation])
+    return task + own, task + receiver, transfers[lane + 1] - transfers[lane]
 
 
 def _reduced(reduce: np.ufunc, values: Array, base: Array) -> Array:
