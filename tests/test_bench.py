@@ -13,10 +13,11 @@ import pytest
 from support_templates import ALGORITHMS
 
 import fabric
-from fabric.bench import Bench, Slowest, bench_csv, bench_text, run_bench, sizes_between, slowest_link
+from fabric.bench import Bench, bench_csv, bench_text, run_bench, sizes_between
 from fabric.cli import main
 from fabric.plot import bandwidth
 from fabric.result import Result, Table
+from fabric.result.slowest import Slowest, slowest_link
 
 MIB = 2**20
 HOSTS = 8
@@ -150,7 +151,7 @@ ORDERS = ("as_named", "shuffled")
 def slowest_of(scenario: fabric.Scenario) -> tuple[Slowest, Result]:
     result = fabric.run(scenario)
     duration_ps = int(result.operations["left_ps"].max())
-    return slowest_link(result, duration_ps=duration_ps, chain=1, rto_ps=4 * 10**9), result
+    return slowest_link(result, duration_ps=duration_ps, chain=1), result
 
 
 class TestSlowestLink:
@@ -219,6 +220,46 @@ class TestSlowestLink:
 
 
 TRUNKS = ("leaf->spine", "spine->leaf")
+
+
+class TestOptions:
+    def test_go_to_the_algorithms_that_take_them(self) -> None:
+        bench = Bench(
+            scenario=SCENARIO,
+            sizes=[MIB],
+            algorithms=["direct", "ring", "hierarchical"],
+            options={"window": 1, "slices": 2, "shape": [2, 4]},
+        )
+        assert [run.traffic[0].options for run in bench.runs()] == [  # type: ignore[union-attr]
+            {"window": 1, "slices": 2},
+            {"slices": 2},
+            {"slices": 2, "shape": [2, 4]},
+        ]
+
+    def test_are_those_of_the_scenario_beside_them(self) -> None:
+        entry = fabric.Collective(algorithm="direct", options={"window": 3, "chunks": 4})
+        bench = Bench(scenario=SCENARIO.replace(traffic=[entry]), sizes=[1], options={"window": 2})
+        assert bench.runs()[0].traffic[0].options == {"window": 2, "chunks": 4}  # type: ignore[union-attr]
+        bench = Bench(scenario=SCENARIO.replace(traffic=[entry]), sizes=[1], chunk=100, algorithms=["ring"])
+        assert bench.runs()[0].traffic[0].options == {}  # type: ignore[union-attr]
+
+    def test_change_what_runs(self) -> None:
+        """One after the other instead of all at once: each of 7 + 7 messages waits for the one before."""
+        [[at_once], [in_turn]] = (
+            measured(sizes=[8 * 1024], algorithms=["direct"], options={"window": window}) for window in (7, 1)
+        )
+        assert in_turn["time_ps"] > 5 * at_once["time_ps"]
+
+    def test_of_the_command(self, tmp_path: Path) -> None:
+        (tmp_path / "eight.toml").write_text(FILE)
+        words = ["bench", str(tmp_path / "eight.toml"), "-b", "8KiB", "-e", "8KiB", "--no-plot"]
+        table = {}
+        for shape in ("[8]", "[2,4]"):
+            csv_file = tmp_path / f"{len(table)}.csv"
+            words_more = ["--algorithm", "hierarchical", "--option", f"shape={shape}", "--csv", str(csv_file)]
+            assert main([*words, *words_more]) == 0
+            [table[shape]] = csv.DictReader(csv_file.open())
+        assert int(table["[2,4]"]["time_ps"]) < int(table["[8]"]["time_ps"])
 
 
 class TestOutput:

@@ -2,6 +2,7 @@
 
 * `duration_ps` of an operation runs from the first of its ranks that enters to the last that leaves, as
   nccl-tests times a collective between barriers; `skew_ps` from the first that leaves to the last.
+  What reducers in switches do counts in neither.
 * `algbw_bps` is the size over that, `busbw_bps` that times the factor of nccl-tests.
 * `duration_ps` of a rank runs from when it entered to when it left.
 * A rank that is *waiting* when nothing can happen any more has entered and not left. It lacks transfers
@@ -40,6 +41,10 @@ class OperationLabels:
     size_bytes : numpy.ndarray of int64, [operations]
         Of the full logical vector of a rank.
     busbw_factor : numpy.ndarray of float64, [operations]
+    n_ranks : numpy.ndarray of int64, [operations]
+        Without reducers, whose tasks are the last.
+    chain : numpy.ndarray of int64, [operations]
+        Messages of the longest chain in which each waits for the one before.
     ranks : numpy.ndarray of int64, [tasks]
         Rank of each task, as its job counts them.
     """
@@ -51,6 +56,8 @@ class OperationLabels:
     is_compute: Array
     size_bytes: Array
     busbw_factor: Array
+    n_ranks: Array
+    chain: Array
     ranks: Array
 
 
@@ -65,26 +72,27 @@ def operation_table(columns: Mapping[str, Array], *, lowered: Lowered, labels: O
     labels : OperationLabels
     """
     program = lowered.program
-    entered, left, sent, ranks = (np.zeros(0, dtype=np.int64) for _ in range(4))
+    entered, left, sent = (np.zeros(0, dtype=np.int64) for _ in range(3))
     base = np.zeros(1, dtype=np.int64)
     if program is not None:
         base = program.operation_task_base.astype(np.int64)
-        ranks = np.diff(base)
         entered, left = columns["task_entered_ps"], columns["task_left_ps"]
         sent = columns["operation_sent_bytes"]
-    first_entered = _reduced(np.minimum, entered, base)
-    first_left, last_left = _reduced(np.minimum, left, base), _reduced(np.maximum, left, base)
-    is_done = first_left >= 0
+    own = base[:-1] + labels.n_ranks
+    first_entered = _reduced(np.minimum, entered, base, end=own)
+    first_left, last_left = (_reduced(reduce, left, base, end=own) for reduce in (np.minimum, np.maximum))
+    is_done = _reduced(np.minimum, left, base) >= 0
     duration = np.where(is_done, last_left - first_entered, -1)
     algbw = stats.goodput_bps(labels.size_bytes, duration_ps=duration)
     table = Table(
         {
-            "operation": np.arange(len(ranks), dtype=np.uint32),
+            "operation": np.arange(len(labels.names), dtype=np.uint32),
             "name": np.array(labels.names, dtype=np.str_),
             "job": labels.jobs,
             "collective": labels.collectives,
             "algorithm": labels.algorithms,
-            "ranks": ranks,
+            "ranks": labels.n_ranks,
+            "chain": labels.chain,
             "size_bytes": labels.size_bytes,
             "sent_bytes": sent,
             "entered_ps": first_entered,
@@ -243,8 +251,11 @@ def _lanes(program: LoweredProgram, operation: int) -> tuple[Array, Array, Array
     return task + own, task + receiver, transfers[lane + 1] - transfers[lane]
 
 
-def _reduced(reduce: np.ufunc, values: Array, base: Array) -> Array:
-    """Smallest or largest value of each operation's tasks; every operation has one."""
+def _reduced(reduce: np.ufunc, values: Array, base: Array, *, end: Array | None = None) -> Array:
+    """Smallest or largest value of each operation's tasks, up to `end`; every operation has one."""
     if not len(values):
         return np.zeros(0, dtype=np.int64)
-    return np.asarray(reduce.reduceat(values, base[:-1]))
+    if end is None:
+        return np.asarray(reduce.reduceat(values, base[:-1]))
+    parts = np.stack([base[:-1], end], axis=1).ravel()
+    return np.asarray(reduce.reduceat(np.append(values, 0), parts)[::2])
