@@ -63,7 +63,7 @@ def incast_flows(spec: Incast, *, network: Network, draws: EntryDraws, path: str
     check_two_hosts(hosts, path=path)
     if spec.senders >= hosts:
         raise SpecError(f"{path}.senders", spec.senders, f"at most {hosts - 1}: there are {hosts} hosts")
-    leaf = host_leaves(network)[:hosts]
+    leaf = host_leaves(network)[:hosts] - (network.n_hosts - hosts)  # the same with reducers as without
     receivers = _receivers(spec, network, leaf, draws, path)
     check_flow_count(len(receivers) * spec.senders, path=f"{path}.senders", value=spec.senders)
     senders = _senders(receivers, fan_in=spec.senders, leaf=leaf, draws=draws)
