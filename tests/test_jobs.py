@@ -69,13 +69,11 @@ class TestJobs:
             jobs_of(scenario_of(ring(**fields)))
         assert caught.value.path == path
 
-    def test_orders_of_the_hpcc_simulator_are_for_flows(self) -> None:
-        in_turn = scenario_of(ring(), nic=fabric.Nic(queue_pairs="in_turn"))
+    def test_ties_by_start_are_for_flows(self) -> None:
         by_start = scenario_of(ring(), run=fabric.Run(timing="ns3", ties="transmission_start"))
-        for scenario, path in ((in_turn, "nic.queue_pairs"), (by_start, "run.ties")):
-            with pytest.raises(SpecError) as caught:
-                lower(scenario)
-            assert caught.value.path == path
+        with pytest.raises(SpecError, match="takes no whole nanoseconds") as caught:
+            lower(by_start)
+        assert caught.value.path == "run.ties"
 
     def test_a_rank_needs_a_host(self) -> None:
         work = ProgramBuilder(2)

@@ -9,9 +9,9 @@ from libc.string cimport memcpy, memset
 
 from fabric.engine.flow cimport Sender
 from fabric.engine.message cimport Connection, Message, load_message, message_push, message_slot
-from fabric.engine.nic cimport make_ready, nic_advance, nic_next_start, nic_start
+from fabric.engine.nic cimport make_ready, nic_next_start, nic_start
 from fabric.engine.node cimport TIMER_BEGIN, TIMER_COPIED, TIMER_ENTER, Node, timer_push
-from fabric.engine.port cimport Port
+from fabric.engine.port cimport ODD_TURNS, Port
 from fabric.engine.profile cimport TransportProfile
 from fabric.engine.program cimport (
     Program,
@@ -22,7 +22,8 @@ from fabric.engine.program cimport (
     transfer_bytes,
 )
 from fabric.engine.start cimport open_sender
-from fabric.engine.types cimport i64, later, u8, u32
+from fabric.engine.turns cimport host_advance, host_try, turns_join
+from fabric.engine.types cimport i64, later, u8, u32, unlikely
 from fabric.engine.world cimport ERROR_FRAMES, ERROR_MEMORY, World
 
 cdef enum:
@@ -45,7 +46,7 @@ cdef inline void advance_ports(World* w, Node* n, i64 time_ps) noexcept nogil:
     """Before a task acts at an instant: all that the host's ports start by then."""
     cdef u32 port
     for port in range(n.port_base, n.port_base + n.n_ports):
-        nic_advance(w, n, port, &w.ports[port], time_ps)
+        host_advance(w, n, port, &w.ports[port], time_ps)
 
 
 cdef inline void advance_other_ports(World* w, Node* n, u32 done, i64 time_ps) noexcept nogil:
@@ -53,7 +54,7 @@ cdef inline void advance_other_ports(World* w, Node* n, u32 done, i64 time_ps) n
     cdef u32 port
     for port in range(n.port_base, n.port_base + n.n_ports):
         if port != done:
-            nic_advance(w, n, port, &w.ports[port], time_ps)
+            host_advance(w, n, port, &w.ports[port], time_ps)
 
 
 cdef inline void try_ports(World* w, Node* n, i64 time_ps) noexcept nogil:
@@ -63,6 +64,9 @@ cdef inline void try_ports(World* w, Node* n, i64 time_ps) noexcept nogil:
     cdef u8 candidates
     for port in range(n.port_base, n.port_base + n.n_ports):
         p = &w.ports[port]
+        if unlikely(p.odd & ODD_TURNS):
+            host_try(w, n, port, p, time_ps)
+            continue
         while p.busy_ps <= time_ps and p.backlog and nic_next_start(w, n, port, p, time_ps, &candidates) <= time_ps:
             nic_start(w, n, port, p, candidates, time_ps)
 
@@ -118,6 +122,8 @@ cdef inline void post_message(World* w, u32 connection, Message* message, i64 si
         return
     if c.frames == 0:
         open_sender(w, flow, s, time_ps)
+        if unlikely(w.turn_ports != NULL):
+            turns_join(w, flow, s)
     c.frames += <u32>frames
     message.end = c.frames
     message.last_frame_bytes = <u32>later(last_bytes, t.least_frame_bytes)
