@@ -88,7 +88,7 @@ def memory_table(rows: Sequence[Row], *, markdown: bool = False) -> str:
 
 
 def collective_table(rows: Sequence[Row], *, markdown: bool = False) -> str:
-    """Return what collectives took, as nccl-tests reckons it, and the memory of scenario and engine together."""
+    """Return what collectives took, as nccl-tests reckons it, and the memory of scenario and engine."""
     return table_text(COLLECTIVE_HEADER, [_collective_cells(row) for row in rows], markdown=markdown)
 
 
