@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
+
+import msgspec
 
 import msgspec
 
@@ -39,6 +41,12 @@ LARGEST_COUNT = 2**31 - 1
 LARGEST_LOAD = 2.0
 LARGEST_SKEW = 4.0
 """Zipf's exponent at which the most popular of many has 92 % of all."""
+NO_OPTIONS = {
+    "channels": "no option: channels is a field of its own",
+    "matrix": "no option: matrix is a field of its own",
+    "fan_in": "no option: where the reducers are says it",
+}
+"""What algorithms take that scenarios say otherwise."""
 LARGEST_START_PS = 2**60
 """About 13 days: starts and what is added to them stay far from the end of the 64-bit clock."""
 
@@ -327,8 +335,11 @@ class Collective(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="colle
         "gather", "scatter", "barrier" or "send_recv". Default "all_reduce".
     algorithm : str
         "ring", "double_binary_tree", "halving_doubling" and others that there are for it; "auto": what
-        NCCL's published model takes; "in_network", on a network with reducers
-        (`fabric.topology.attach_reducers`). Default "auto".
+        NCCL's published model takes; "in_network", where switches have reducers (`topology.reducers`).
+        Default "auto".
+    options : dict
+        Of the algorithm, as docs/collectives.md lists them: `window`, `root`, `shape`, `levels`, `orders`,
+        `ranks_per_node`; of every one: `chunks` and `slices`. Default: none.
     size : Size
         Bytes of the full vector of a rank, as nccl-tests prints it. Default 0.
     skew : float
@@ -367,6 +378,7 @@ class Collective(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="colle
 
     collective: str = "all_reduce"
     algorithm: str = "auto"
+    options: dict[str, Any] = msgspec.field(default_factory=dict)
     size: Size = quantity(0)
     skew: float = 0.0
     matrix: str | None = None
@@ -388,6 +400,11 @@ class Collective(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="colle
             yield "chunk", self.chunk, "a size above 0"
         if not 0 <= self.skew <= LARGEST_SKEW:
             yield "skew", self.skew, f"a number from 0 to {LARGEST_SKEW:g}"
+        for name, instead in NO_OPTIONS.items():
+            if name in self.options:
+                yield f"options.{name}", str(self.options[name]), instead
+        if self.chunk is not None and "chunks" in self.options:
+            yield "options.chunks", self.options["chunks"], "either chunk, a size, or a number of chunks"
         for field in ("skew", "matrix"):
             if getattr(self, field) and self.collective != "all_to_all_v":
                 yield field, getattr(self, field), f"no {field}, except for an all_to_all_v"
