@@ -24,6 +24,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments : sequence of str
         Without the program's name; by default those of this process.
     """
+    _open_closed_streams()
     try:
         options = _parser().parse_args(arguments)
         code: int = options.command(options)
@@ -42,6 +43,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("fabric: interrupted", file=sys.stderr)
         return INTERRUPTED
+
+
+def _open_closed_streams() -> None:
+    """Where the shell has closed an output (`1>&-`), let it take what is printed and forget it."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
 
 
 def _refuse(message: str) -> int:

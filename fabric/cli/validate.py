@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
-from fabric.cli.common import DONE, MISSED, watch
+from fabric.cli.common import DONE, MISSED, out_path, watch
 
 __all__ = ["add"]
 
@@ -30,16 +29,19 @@ def add(commands: Any) -> None:
 
 
 def _validate(options: argparse.Namespace) -> int:
+    from fabric.formats.words import read_text
     from fabric.io.files import write_whole
     from fabric.validation import validate
 
-    if options.pictures is not None:
+    page_file, folder = out_path(options, "markdown"), out_path(options, "pictures")
+    if folder is not None:
         from fabric.validation import pictures
 
         for name, image in pictures(options.directory, only=options.only):
-            write_whole(Path(options.pictures, name), image)
-            print(Path(options.pictures, name), flush=True)
+            write_whole(folder / name, image)
+            print(folder / name, flush=True)
         return DONE
+    page = read_text(page_file) if page_file is not None and page_file.is_file() else ""
     report = validate(
         options.directory,
         only=options.only,
@@ -48,9 +50,7 @@ def _validate(options: argparse.Namespace) -> int:
         watch=(lambda name: None) if options.quiet else watch,
     )
     watch("")
-    if options.markdown is not None:
-        file = Path(options.markdown)
-        page = file.read_text(encoding="utf-8") if file.is_file() else ""
-        write_whole(file, report.markdown_in(page).encode())
+    if page_file is not None:
+        write_whole(page_file, report.markdown_in(page).encode())
     print(report.text(missed_only=options.quiet))
     return MISSED if report.missed else DONE

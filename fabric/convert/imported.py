@@ -8,6 +8,7 @@ may name them itself. The scenario refers to the files, which are read again whe
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -31,7 +32,7 @@ from fabric.units import Duration, QuantityError
 from fabric.workload import group_class
 from fabric.workload.goal import import_goal
 
-__all__ = ["Imported", "StartUnit", "import_files", "network_spec"]
+__all__ = ["Imported", "StartUnit", "import_files", "is_scenario", "network_spec"]
 
 StartUnit = Literal["ps", "ns", "us"]
 
@@ -159,6 +160,25 @@ def _duration(time: Duration | str | None) -> Duration | None:
         return None if time is None else Duration(time)
     except QuantityError as error:
         raise SpecError("first_start", error.value, error.allowed) from None
+
+
+def is_scenario(
+    sources: Sequence[str | Path], *, start_unit: StartUnit = "ps", first_start: Duration | str | None = None
+) -> bool:
+    """Return whether sources are one scenario, and not files of other simulators.
+
+    Raises
+    ------
+    SpecError
+        If they are one, and `start_unit` or `first_start` say how to read other files; or a file cannot be
+        read.
+    """
+    if len(sources) != 1 or recognise(sources[0]) is not None:
+        return False
+    for name, given, default in (("start_unit", start_unit, "ps"), ("first_start", first_start, None)):
+        if given != default:
+            raise SpecError(name, given, f"no {name} with a scenario: it is for files of other simulators")
+    return True
 
 
 def network_spec(file: str | Path, *, link: Link | None = None) -> GraphFile:
