@@ -13,7 +13,7 @@ from fabric.cli.common import DONE, INTERRUPTED, REFUSED
 from fabric.errors import FabricError
 from fabric.units import QuantityError
 
-__all__ = ["main"]
+__all__ = ["main", "parser"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -26,7 +26,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     _open_closed_streams()
     try:
-        options = _parser().parse_args(arguments)
+        options = parser().parse_args(arguments)
         code: int = options.command(options)
         sys.stdout.flush()
         return code
@@ -74,10 +74,11 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="fabric", description="Packet-level network emulator for AI training clusters.")
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    whole = _Parser(prog="fabric", description="Packet-level network emulator for AI training clusters.")
+    whole.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for command in (run, bench, plot, topo, check, convert, validate, matrix, schema):
         command.add(commands)
-    return parser
+    return whole
