@@ -21,7 +21,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--markdown",
         metavar="FILE",
-        help="write the tables there too; into a page that has marks for them, between these",
+        help="write the tables there too: a new file, or a page with marks for them (docs/validation.md)",
     )
     parser.add_argument("--pictures", metavar="DIR", help="draw time series there; nothing is graded then")
     parser.add_argument("--quiet", action="store_true", help="print only what is outside its grade")
@@ -31,7 +31,7 @@ def add(commands: Any) -> None:
 def _validate(options: argparse.Namespace) -> int:
     from fabric.formats.words import read_text
     from fabric.io.files import write_whole
-    from fabric.validation import validate
+    from fabric.validation import check_page, validate
 
     page_file, folder = out_path(options, "markdown"), out_path(options, "pictures")
     if folder is not None:
@@ -42,6 +42,7 @@ def _validate(options: argparse.Namespace) -> int:
             print(folder / name, flush=True)
         return DONE
     page = read_text(page_file) if page_file is not None and page_file.is_file() else ""
+    check_page(page, name=str(page_file))
     report = validate(
         options.directory,
         only=options.only,
