@@ -32,7 +32,7 @@ LAYERS: dict[str, set[str]] = {
     "topology": {"errors", "formats", "spec", "units"},
     "routing": {"errors", "keyed_hash", "lowered", "topology"},
     "workload": {"errors", "formats", "keyed_hash", "spec", "topology", "units"},
-    "scenario": {"errors", "spec"},
+    "scenario": {"errors", "formats", "spec"},
     "lower": {"errors", "lowered", "lowering", "routing", "spec", "topology", "units", "workload"},
     "lowering": {"errors", "keyed_hash", "lowered", "routing", "spec", "topology", "units", "workload"},
     "_core": {"door", "engine", "errors", "lowered"},
@@ -49,7 +49,7 @@ LAYERS: dict[str, set[str]] = {
         *("scenario", "spec", "topology", "units", "workload"),
     },
     "sweep": {"errors", "io", "result", "scenario", "simulate", "spec"},
-    "training": {"errors", "keyed_hash", "spec", "workload"},
+    "training": {"errors", "formats", "keyed_hash", "scenario", "spec", "workload"},
     "checks": {
         *("analysis", "errors", "lower", "lowered", "lowering", "result", "spec", "topology", "units"),
         "workload",

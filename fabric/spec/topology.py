@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from fabric.spec.base import Problem, Spec
+from fabric.spec.base import Problem, Spec, outside
 from fabric.spec.graph_file import GraphFile
 from fabric.spec.link import SLOWEST_RATE_BPS, Link, LinkOverride
 from fabric.units import LARGEST, Duration, Rate
@@ -39,13 +39,11 @@ LARGEST_PORTS_PER_HOST = 64
 
 def _counts(spec: Spec, *names: str) -> Iterator[Problem]:
     for name in names:
-        if not 1 <= getattr(spec, name) <= LARGEST_COUNT:
-            yield name, getattr(spec, name), f"an integer from 1 to {LARGEST_COUNT}"
+        yield from outside(name, getattr(spec, name), low=1, high=LARGEST_COUNT)
 
 
 def _ports_per_host(count: int) -> Iterator[Problem]:
-    if not 1 <= count <= LARGEST_PORTS_PER_HOST:
-        yield "ports_per_host", count, f"an integer from 1 to {LARGEST_PORTS_PER_HOST}"
+    yield from outside("ports_per_host", count, low=1, high=LARGEST_PORTS_PER_HOST)
 
 
 def _total(hosts: int, name: str, value: int) -> Iterator[Problem]:
@@ -332,8 +330,7 @@ class RailOptimized(Spec, frozen=True, kw_only=True, tag_field="kind", tag="rail
 
     def problems(self) -> Iterator[Problem]:
         yield from _counts(self, "servers", "accelerators_per_server", "links_per_pair", "scale_up_switches")
-        if not 0 <= self.spines <= LARGEST_COUNT:
-            yield "spines", self.spines, f"an integer from 0 to {LARGEST_COUNT}"
+        yield from outside("spines", self.spines, low=0, high=LARGEST_COUNT)
         if self.servers_per_rail_leaf is not None:
             yield from _counts(self, "servers_per_rail_leaf")
         hosts = host_count(self)

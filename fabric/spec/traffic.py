@@ -13,9 +13,7 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-import msgspec
-
-from fabric.spec.base import Problem, Spec, quantity
+from fabric.spec.base import Problem, Spec, outside, quantity
 from fabric.spec.decode import did_you_mean
 from fabric.spec.transport import Transport
 from fabric.units import Duration, Size
@@ -198,8 +196,7 @@ class Incast(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="incast"):
             yield "receivers", twice, "every host once"
         yield from _count(self.senders, "senders")
         yield from _positive_size(self.size, "size")
-        if not 0 <= self.victims <= LARGEST_COUNT:
-            yield "victims", self.victims, "an integer, 0 or more"
+        yield from outside("victims", self.victims, low=0, high=LARGEST_COUNT)
         if self.victim_size == 0:
             yield "victim_size", self.victim_size, "a size above 0"
         if self.victim_size is not None and self.victims == 0:
@@ -499,5 +496,4 @@ def _time(value: Duration, name: str) -> Iterator[Problem]:
 
 
 def _count(value: int, name: str) -> Iterator[Problem]:
-    if not 1 <= value <= LARGEST_COUNT:
-        yield name, value, "an integer, 1 or more"
+    yield from outside(name, value, low=1, high=LARGEST_COUNT)
