@@ -18,18 +18,20 @@ from fabric.engine.build cimport (
     place_nodes,
     prepare_choice,
 )
+from fabric.engine.fault cimport Fault
 from fabric.engine.elsewhere cimport ON_COMPLETE_ELSEWHERE
+from fabric.engine.link cimport set_rate
 from fabric.engine.message cimport Connection, message_slot
 from fabric.engine.node cimport HOST, Node
 from fabric.engine.packet cimport TTL_SHIFT
-from fabric.engine.port cimport ODD_RECORDED, ODD_TICKS, ODD_TIMING, RECORD_CHOSEN_FLOWS, Port
+from fabric.engine.port cimport ODD_RECORDED, ODD_TICKS, RECORD_CHOSEN_FLOWS, Port
 from fabric.engine.profile cimport ECN_AT_ENQUEUE, SHARED_LEVEL, ClassProfile, Scheduler, TransportProfile
 from fabric.engine.program cimport Program, TaskState, operation_of
 from fabric.engine.recorder cimport FLOW_RECORD_PACKETS, append_pending_rows
 from fabric.engine.rng cimport mix64
 from fabric.engine.scheduler cimport shared_level, top_level
 from fabric.engine.start cimport schedule_start
-from fabric.engine.types cimport i64, trailing_zeros, u8, u16, u32, u64
+from fabric.engine.types cimport NEVER, i64, trailing_zeros, u8, u16, u32, u64
 from fabric.engine.walker cimport schedule_entry
 from fabric.engine.window cimport run_windows
 from fabric.engine.world cimport (
@@ -137,6 +139,7 @@ cdef class Engine:
         self.program_results = {}
         self._take_scalars()
         self._take_arrays()
+        self._take_faults()
         self._take_program()
         if not allocate(
             self.w,
@@ -221,6 +224,7 @@ cdef class Engine:
         w.port_peer = <const u32*>pointer(self.arrays["port_peer"])
         w.port_node = <const u32*>self._keep("port_node", _np.uint32)
         w.port_rate_bps = <const i64*>self._keep("port_rate_bps", _np.int64)
+        w.port_line_bps = w.port_rate_bps
         w.port_loss = <const double*>self._keep("port_loss", _np.float64)
         w.port_ber_rate = <const double*>self._keep("port_ber_rate", _np.float64)
         w.host_edge = <const u32*>self._keep("host_edge", _np.uint32)
@@ -249,6 +253,44 @@ cdef class Engine:
         w.flow_started_ps = <i64*>self._result("flow_started_ps", w.n_flows, _np.int64, -1)
         w.flow_delivered_ps = <i64*>self._result("flow_delivered_ps", w.n_flows, _np.int64, -1)
         w.flow_completed_ps = <i64*>self._result("flow_completed_ps", w.n_flows, _np.int64, -1)
+
+    cdef const void* _own(self, str name, dtype) except? NULL:
+        """As `_keep`, a copy that the run may change."""
+        self.arrays[name] = _np.array(getattr(self.lowered, name), dtype=dtype, copy=True)
+        return pointer(self.arrays[name])
+
+    cdef const void* _keep_fault(self, str name, dtype) except? NULL:
+        """As `_keep`, an array of the faults."""
+        array = _np.ascontiguousarray(getattr(self.lowered.faults, name), dtype=dtype)
+        self.arrays["fault_" + name] = array
+        return pointer(array)
+
+    cdef _take_faults(self):
+        """What fails and is repaired, and copies of what that changes."""
+        cdef World* w = self.w
+        faults = self.lowered.faults
+        w.faults.next_ps = NEVER
+        if faults is None or len(faults.changes) == 0:
+            return
+        w.faults.changes = <const Fault*>self._keep_fault("changes", _layout.FAULT)
+        w.faults.n_changes = len(faults.changes)
+        w.faults.next_ps = w.faults.changes[0].time_ps
+        w.faults.route_base = <const i64*>self._keep_fault("route_base", _np.int64)
+        w.faults.route_place = <const i64*>self._keep_fault("route_place", _np.int64)
+        w.faults.route_value = <const u32*>self._keep_fault("route_value", _np.uint32)
+        w.faults.move_base = <const i64*>self._keep_fault("move_base", _np.int64)
+        w.faults.move_flow = <const u32*>self._keep_fault("move_flow", _np.uint32)
+        w.faults.move_port = <const u32*>self._keep_fault("move_port", _np.uint32)
+        self.arrays["port_line_bps"] = self.arrays["port_rate_bps"]
+        w.faults.port_rate_bps = <i64*>self._own("port_rate_bps", _np.int64)
+        w.port_rate_bps = w.faults.port_rate_bps
+        w.faults.port_loss = <double*>self._own("port_loss", _np.float64)
+        w.port_loss = w.faults.port_loss
+        w.faults.port_ber_rate = <double*>self._own("port_ber_rate", _np.float64)
+        w.port_ber_rate = w.faults.port_ber_rate
+        w.faults.flow_port = <u32*>self._own("flow_port", _np.uint32)
+        w.flow_port = w.faults.flow_port
+        w.faults.route_entry = <u32*>self._own("route_entry", _np.uint32)
 
     cdef _fill_profiles(self):
         """Gives each port the rows of its classes, with what the engine derives from them."""
@@ -313,8 +355,10 @@ cdef class Engine:
         cdef const i64* shared_bytes = <const i64*>self._keep("node_shared_bytes", _np.int64)
         cdef const i64* route_base = <const i64*>self._keep("route_base", _np.int64)
         cdef const i64* ports_base = <const i64*>self._keep("route_ports_base", _np.int64)
-        cdef const u32* route_entry = <const u32*>self._keep("route_entry", _np.uint32)
+        cdef const u32* route_entry = w.faults.route_entry
         cdef const u16* route_ports = <const u16*>self._keep("route_ports", _np.uint16)
+        if route_entry == NULL:
+            route_entry = <const u32*>self._keep("route_entry", _np.uint32)
         for node in range(w.n_nodes):
             n = &w.nodes[node]
             n.port_base = w.node_port_base[node]
@@ -366,7 +410,6 @@ cdef class Engine:
         cdef World* w = self.w
         cdef Port* p
         cdef u32 port
-        cdef u64 rate
         cdef const i64* delay_ps = <const i64*>self._keep("port_delay_ps", _np.int64)
         cdef const u16* gap_bytes = <const u16*>self._keep("port_gap_bytes", _np.uint16)
         cdef const u16* cut_bytes = <const u16*>self._keep("port_cut_bytes", _np.uint16)
@@ -375,18 +418,12 @@ cdef class Engine:
         cdef u8 chosen = RECORD_CHOSEN_FLOWS if _np.any(self.lowered.flow_record & FLOW_RECORD_PACKETS) else 0
         for port in range(w.n_ports):
             p = &w.ports[port]
-            rate = <u64>w.port_rate_bps[port]
             p.delay_ps = delay_ps[port]
             p.gap_bytes = gap_bytes[port]
             p.cut_bytes = cut_bytes[port]
             p.record = record[port] | chosen
-            if <u64>8000000000000 % rate == 0 and <u64>8000000000000 // rate < <u64>0xFFFFFFFF:
-                p.ps_per_byte = <u32>(<u64>8000000000000 // rate)
-            p.odd = (
-                (ODD_TIMING if p.cut_bytes or ticks[port] or not p.ps_per_byte else 0)
-                | (ODD_TICKS if ticks[port] else 0)
-                | (ODD_RECORDED if p.record else 0)
-            )
+            p.odd = (ODD_TICKS if ticks[port] else 0) | (ODD_RECORDED if p.record else 0)
+            set_rate(p, <u64>w.port_rate_bps[port])
 
     cdef _fill_flows(self):
         cdef World* w = self.w
@@ -602,6 +639,7 @@ cdef class Engine:
             "frames_started": w.frames_started,
             "frames_arrived": w.hops,
             "in_flight": in_flight,
+            "lost_in_flight": w.faults.lost_frames,
             "end_ps": w.end_ps,
             "fingerprint": w.fingerprint,
         }

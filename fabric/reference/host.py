@@ -148,7 +148,7 @@ class Host(Node):
     def _start(self, sender: Sender, now_ps: int) -> None:
         sender.started_ps = now_ps - self.environment.phases.start_ps
         self.environment.recorder.on_rate(
-            float(sender.port.rate_bps),
+            sender.line_bps,
             flow=sender.flow.number,
             window_frames=sender.window_frames,
             now_ps=now_ps,
