@@ -89,6 +89,7 @@ TRANSPORT_DEFAULTS: dict[str, Any] = {
     "whole_rates": 0,
     "telemetry_unit": 0,
     "least_frame_bytes": 64,
+    "repath": 0,
 }
 
 Overrides = Mapping[str, Any]
