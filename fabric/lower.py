@@ -154,6 +154,7 @@ def lower_with_flows(
         **_run_fields(run, columns["port_delay_ps"]),
         pfc_frame_bytes=int(switch.pfc.frame),
         program=lowered_jobs.program if jobs else None,
+        faults=None,
     )
     return lowered, flows
 

@@ -57,7 +57,6 @@ def ideal_transport(payload_bytes: int) -> dict[str, int]:
         "payload_bytes": payload_bytes,
         "control_bytes": 1,
         "least_frame_bytes": 1,
-        "repath": 0,
     }
 
 

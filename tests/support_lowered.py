@@ -228,6 +228,7 @@ def small_lowered(
         pin_key=np.zeros(0, np.uint64),
         pin_port=np.zeros(0, np.uint16),
         program=None,
+        faults=None,
     )
     for port, overrides in (ports or {}).items():
         for name, value in overrides.items():
