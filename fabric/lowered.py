@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
-    "OPEN_END_PS",
     "FAULT",
+    "OPEN_END_PS",
     "PROFILE",
     "ROW",
     "SCHEDULER",

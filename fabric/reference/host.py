@@ -145,6 +145,9 @@ class Host(Node):
         if not self._takes_turns:
             self._settle(sender, now_ps)
 
+    def on_link_up(self, port: Port) -> None:
+        """A host has nothing to tell its switch."""
+
     def move_flow(self, flow: int, port: Port, now_ps: int) -> None:
         """A flow leaves by another port from now on, which is not tried."""
         sender = self._senders[flow]

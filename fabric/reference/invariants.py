@@ -19,7 +19,10 @@ __all__ = ["check_empty", "check_flows", "check_frames", "check_memory"]
 
 
 def check_frames(tally: Tally, *, clock: Clock, ports: list[Port]) -> None:
-    """Frames started = arrived + in flight + lost with their link; created = waiting + in flight + consumed + dropped."""
+    """Frames started = arrived + in flight + lost with their link.
+
+    And created = waiting + in flight + consumed + dropped.
+    """
     flying = (event.frame for event in clock.pending() if event.phase == Phase.ARRIVAL)
     in_flight = sum(frame is not None and not frame.is_lost for frame in flying)
     assert tally.started == tally.arrived + in_flight + tally.lost_in_flight, (

@@ -4,9 +4,9 @@ A frame that begins at s occupies the link for the serialisation time of its wir
 rounded up for each frame. It arrives when its last bit has, plus the delay of the link; with cut-through
 when so many bytes have as the receiver needs to act. Loss is decided on arrival, by a draw keyed by the
 sending port, the instant and the frame, from a loss probability per frame and a bit error rate; PFC
-frames are never lost. While a link is down, frames occupy the port for as long as ever and are lost there; what
-was on it when it went down is lost too. The probability of a bit error in a frame, 1 - (1 - ber)^bits, is evaluated as the
-first four terms of 1 - exp(-x).
+frames are never lost. While a link is down, frames occupy the port for as long as ever and are lost there;
+what was on it when it went down is lost too. The probability of a bit error in a frame, 1 - (1 - ber)^bits,
+is evaluated as the first four terms of 1 - exp(-x).
 """
 
 from __future__ import annotations

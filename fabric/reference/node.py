@@ -83,6 +83,7 @@ class Node(ABC):
                 port=port.number, traffic_class=traffic_class, began_ps=began_ps, now_ps=now_ps
             )
 
+    @abstractmethod
     def on_link_up(self, port: Port) -> None:
         """The link of a port has come up again."""
 

@@ -77,7 +77,6 @@ class Router:
         )
         return group.ports[index]
 
-
     def set_entry(self, edge: int, group: Group | None) -> None:
         """The hosts of an edge are reached by another group from now on; None: they hang on this switch."""
         self._groups[edge] = group

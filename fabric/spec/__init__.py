@@ -4,9 +4,24 @@ from __future__ import annotations
 
 from fabric.spec.base import Spec
 from fabric.spec.congestion import Dctcp, Hpcc, Timely
+from fabric.spec.failures import (
+    Corruption,
+    DegradedLink,
+    DrawnFailures,
+    Failure,
+    FailureLog,
+    FailureRates,
+    HostHang,
+    LinkDown,
+    LinkFlap,
+    PfcStorm,
+    SlowNic,
+    SwitchDown,
+)
 from fabric.spec.link import Link, LinkOverride
 from fabric.spec.nic import Nic
 from fabric.spec.presets import DCQCN_PRESETS
+from fabric.spec.recovery import Recovery
 from fabric.spec.routing import Pin, Routing
 from fabric.spec.run import PacketRecord, QueueRecord, Record, Run, ThroughputRecord
 from fabric.spec.scenario import Scenario
@@ -52,19 +67,28 @@ __all__ = [
     "Clos3",
     "Collective",
     "Congestion",
+    "Corruption",
     "Dcqcn",
     "Dctcp",
+    "DegradedLink",
+    "DrawnFailures",
     "Ecn",
+    "Failure",
+    "FailureLog",
+    "FailureRates",
     "FatTree",
     "FixedWindow",
     "Flow",
     "Flows",
     "GoBackN",
     "GraphFile",
+    "HostHang",
     "Hpcc",
     "Incast",
     "LeafSpine",
     "Link",
+    "LinkDown",
+    "LinkFlap",
     "LinkOverride",
     "Lossy",
     "Nic",
@@ -73,19 +97,23 @@ __all__ = [
     "Paths",
     "Permutation",
     "Pfc",
+    "PfcStorm",
     "Pin",
     "Poisson",
     "Program",
     "QueueRecord",
     "RailOptimized",
     "Record",
+    "Recovery",
     "Routing",
     "Run",
     "Scenario",
     "SelectiveRepeat",
     "SingleSwitch",
+    "SlowNic",
     "Spec",
     "Switch",
+    "SwitchDown",
     "ThroughputRecord",
     "Timely",
     "Topology",
