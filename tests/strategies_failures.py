@@ -17,6 +17,7 @@ from fabric.spec import (
     DrawnFailures,
     HostHang,
     LinkDown,
+    LinkDrain,
     LinkFlap,
     PfcStorm,
     Recovery,
@@ -75,8 +76,10 @@ def _failure(draw: st.DrawFn, network: Network, classes: list[str]) -> Any:
     switch = network.names[draw(st.integers(network.n_hosts, network.n_nodes - 1))]
     rate = pick(draw, RATES)
     kind = draw(st.integers(-2, 9))
-    if kind <= 1:
+    if kind <= 0:
         return LinkDown(link=link, **time)
+    if kind == 1:
+        return LinkDrain(link=link, **time)
     if kind == 2:
         return LinkFlap(
             link=link,

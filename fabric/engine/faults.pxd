@@ -16,7 +16,6 @@ from fabric.engine.egress cimport may_start
 from fabric.engine.fault cimport (
     FAULT_DOWN,
     FAULT_LOSS,
-    FAULT_MOVES,
     FAULT_PAUSE,
     FAULT_RATE,
     FAULT_ROUTES,
@@ -28,7 +27,6 @@ from fabric.engine.flow cimport SENDER_COMPLETE, SENDER_READY, Sender
 from fabric.engine.link cimport LINK_DOWN, set_loss, set_rate
 from fabric.engine.nic cimport leave_ready, make_ready
 from fabric.engine.node cimport SWITCH, TIMER_PFC_EFFECT, Node
-from fabric.engine.packet cimport Packet
 from fabric.engine.pfc cimport note_backlog, queue_pfc, take_pfc
 from fabric.engine.port cimport LINK_WAKE_BIT, ODD_DOWN, ODD_TIMING, Port
 from fabric.engine.recorder cimport record_drop

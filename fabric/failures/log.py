@@ -19,6 +19,7 @@ from fabric.spec.failures import (
     Failure,
     HostHang,
     LinkDown,
+    LinkDrain,
     PfcStorm,
     SlowNic,
     SwitchDown,
@@ -29,6 +30,7 @@ __all__ = ["COLUMNS", "read_log"]
 COLUMNS = ("at", "lasts", "kind", "target", "value")
 TARGETS: dict[str, tuple[Any, str, str | None]] = {
     "link_down": (LinkDown, "link", None),
+    "link_drain": (LinkDrain, "link", None),
     "degraded_link": (DegradedLink, "link", "rate"),
     "corruption": (Corruption, "link", "bit_error_rate"),
     "switch_down": (SwitchDown, "switch", None),

@@ -24,6 +24,7 @@ from fabric.spec.failures import (
     FailureLog,
     HostHang,
     LinkDown,
+    LinkDrain,
     LinkFlap,
     PfcStorm,
     SlowNic,
@@ -152,6 +153,9 @@ class _Finder:
             case LinkDown():
                 for each in self._links(entry, path, both_ways=True):
                     yield replace(each, isolated_after_ps=self._isolate_ps)
+            case LinkDrain():
+                for each in self._links(entry, path, both_ways=True):
+                    yield replace(each, isolated_after_ps=0)
             case LinkFlap():
                 yield from self._flaps(entry, path)
             case DegradedLink():

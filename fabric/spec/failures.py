@@ -28,6 +28,7 @@ __all__ = [
     "FailureRates",
     "HostHang",
     "LinkDown",
+    "LinkDrain",
     "LinkFlap",
     "PfcStorm",
     "SlowNic",
@@ -126,6 +127,24 @@ class LinkFlap(_Failure, frozen=True, kw_only=True, tag_field="kind", tag="link_
             yield "lasts", None, "how long it goes on"
         elif self.lasts // self.period > MOST_FLAPS:
             yield "period", self.period, f"a duration that lasts contains at most {MOST_FLAPS} times"
+
+
+class LinkDrain(_Failure, frozen=True, kw_only=True, tag_field="kind", tag="link_drain"):
+    """Links are taken out of service without failing: maintenance that is announced. Nothing is lost.
+
+    Parameters
+    ----------
+    at, lasts
+        As for every failure.
+    link : str
+        As for `LinkDown`.
+    """
+
+    link: str
+
+    def problems(self) -> Iterator[Problem]:
+        yield from _link_problems(self.link)
+        yield from super().problems()
 
 
 class DegradedLink(_Failure, frozen=True, kw_only=True, tag_field="kind", tag="degraded_link"):
@@ -336,6 +355,7 @@ class FailureLog(Spec, frozen=True, kw_only=True, tag_field="kind", tag="log"):
 
 Failure = (
     LinkDown
+    | LinkDrain
     | LinkFlap
     | DegradedLink
     | Corruption

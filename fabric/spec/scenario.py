@@ -21,6 +21,7 @@ from fabric.spec.failures import (
     FailureLog,
     HostHang,
     LinkDown,
+    LinkDrain,
     LinkFlap,
     PfcStorm,
     SlowNic,
@@ -67,7 +68,7 @@ class Scenario(Spec, frozen=True, kw_only=True):
         Seed and end.
     record : Record
         What is recorded besides totals.
-    failures : tuple of LinkDown, LinkFlap, DegradedLink, Corruption, SwitchDown, HostHang, ...
+    failures : tuple of LinkDown, LinkDrain, LinkFlap, DegradedLink, Corruption, ...
         What breaks, and when. Default: nothing.
     recovery : Recovery
         What is done about it.
@@ -101,6 +102,7 @@ class Scenario(Spec, frozen=True, kw_only=True):
     routing: Routing = msgspec.field(default_factory=Routing)
     failures: tuple[
         LinkDown
+        | LinkDrain
         | LinkFlap
         | DegradedLink
         | Corruption
