@@ -143,10 +143,11 @@ def _drawn(scenario: Scenario, links: list[str] | None) -> Axes:
     from fabric.simulate import run
     from fabric.spec import ThroughputRecord
     from fabric.topology import build_network
+    from fabric.units import Duration
 
     found = milestones(find_occurrences(scenario, build_network(scenario.topology)), scenario.recovery)
     if scenario.record.throughput is None:
-        watched = ThroughputRecord(ports=tuple(links or ("*->host*",)), interval="10us")
+        watched = ThroughputRecord(ports=tuple(links or ("*->host*",)), interval=Duration("10us"))
         scenario = scenario.replace(record=scenario.record.replace(throughput=watched))
     return through_failure(run(scenario), found, links=tuple(links or ("*->host*",)))
 

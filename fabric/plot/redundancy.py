@@ -51,8 +51,7 @@ def redundancy(options: Sequence[Redundancy], *, ax: Axes | None = None) -> Axes
         axes.set_xticks(places, names, fontsize=8.5)
         axes.set(ylabel="speed of the job (%)", ylim=(0, 115))
         axes.grid(False, axis="x")
-        place = {"loc": "upper left", "bbox_to_anchor": (1.0, 1.0)}
-        axes.legend(title="what fails", frameon=False, fontsize=8.5, **place)
+        axes.legend(title="what fails", frameon=False, fontsize=8.5, loc="upper left", bbox_to_anchor=(1, 1))
         note = f"100 %: {options[0].option}, nothing fails; a failure comes after a tenth of the job"
         title(axes, "What redundancy is worth when one part fails", note=note)
     return axes

@@ -100,8 +100,12 @@ def _options(spec: LeafSpine) -> Iterator[tuple[str, LeafSpine]]:
         "fabric_link": spec.fabric_link,
     }
     half = spec.host_link.replace(rate=Rate(int(spec.host_link.rate) // 2))
-    two_ports = {"hosts_per_leaf": 2 * spec.hosts_per_leaf, "host_link": half, "ports_per_host": 2}
-    one_port = {"hosts_per_leaf": spec.hosts_per_leaf, "host_link": spec.host_link}
+    two_ports: dict[str, Any] = {
+        "hosts_per_leaf": 2 * spec.hosts_per_leaf,
+        "host_link": half,
+        "ports_per_host": 2,
+    }
+    one_port: dict[str, Any] = {"hosts_per_leaf": spec.hosts_per_leaf, "host_link": spec.host_link}
     double = spec.fabric_link.replace(rate=Rate(2 * int(spec.fabric_link.rate)))
     yield "single", LeafSpine(**fields, **one_port)
     yield "dual-homed", LeafSpine(**fields, **two_ports)
