@@ -100,6 +100,24 @@ CASES: dict[str, Case] = {
     "alltoallv_skewed, all alike": Case("alltoallv_skewed.toml", ("traffic[0].skew=0.0",)),
     "two_jobs": Case("two_jobs.toml"),
     "two_jobs, one after the other": Case("two_jobs.toml", ("traffic[1].start=20ms",)),
+    "pfc_storm": Case("pfc_storm.toml"),
+    "pfc_storm, healthy": Case("pfc_storm.toml", ("failures=[]",)),
+    "spine_down_allreduce": Case("spine_down_allreduce.toml"),
+    "spine_down_allreduce, healthy": Case("spine_down_allreduce.toml", ("failures=[]",)),
+    "spine_down_allreduce, resilient": Case("spine_down_allreduce.toml", ("recovery.reroute=resilient",)),
+    "spine_down_allreduce, end hosts": Case("spine_down_allreduce.toml", ("recovery.reroute=end_host",)),
+    "link_flap": Case("link_flap.toml"),
+    "link_flap, held down": Case("link_flap.toml", ("recovery.restore=20ms",)),
+    "link_flap, no rerouting": Case("link_flap.toml", ("recovery.reroute=none",)),
+    "corrupting_optic": Case("corrupting_optic.toml"),
+    "corrupting_optic, taken out": Case("corrupting_optic.toml", ("failures[0].isolate=100us",)),
+    "corrupting_optic, selective repeat": Case(
+        "corrupting_optic.toml", ("transport.reliability.kind=selective_repeat",)
+    ),
+    **swept("isolation.toml"),
+    "dual_plane": Case("dual_plane.toml"),
+    "dual_plane, healthy": Case("dual_plane.toml", ("failures=[]",)),
+    "link_failure_1024": Case("link_failure_1024.toml"),
 }
 """Every case by its name."""
 
