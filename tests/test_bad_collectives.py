@@ -96,6 +96,62 @@ BAD: dict[str, tuple[str, str, str, str]] = {
     "no chunk": (ring(chunk="0"), "traffic[0].chunk", "0B", "above 0"),
     "too often": (ring(repeat="2147483647"), "traffic[0].repeat", "2147483647", "at most "),
     "never": (ring(repeat="0"), "traffic[0].repeat", "0", "an integer from 1 to "),
+    # Options
+    "no such option": (
+        ring(options="{ window = 4 }"),
+        "traffic[0].options.window",
+        "4",
+        "for all_reduce by ring one of the options orders, channels, chunks, slices",
+    ),
+    "a window that is no number": (
+        ring(algorithm='"direct"', options='{ window = "all" }'),
+        "traffic[0].options.window",
+        "'all'",
+        "a whole number",
+    ),
+    "a window of nothing": (
+        ring(algorithm='"direct"', options="{ window = 0 }"),
+        "traffic[0].options.window",
+        "0",
+        "1",
+    ),
+    "a shape of other ranks": (
+        ring(algorithm='"hierarchical"', options="{ shape = [4, 4] }"),
+        "traffic[0].options.shape",
+        "(4, 4)",
+        "numbers whose product is 8",
+    ),
+    "a shape that is no list": (
+        ring(algorithm='"hierarchical"', options="{ shape = 8 }"),
+        "traffic[0].options.shape",
+        "8",
+        "a list of whole numbers",
+    ),
+    "a root that is no rank": (
+        ring(collective='"broadcast"', algorithm='"chain"', options="{ root = 8 }"),
+        "traffic[0].options.root",
+        "8",
+        "0 to 7",
+    ),
+    "no slices": (ring(options="{ slices = 0 }"), "traffic[0].options.slices", "0", "1 to"),
+    "channels as an option": (
+        ring(options="{ channels = 2 }"),
+        "traffic[0].options.channels",
+        "'2'",
+        "channels is a field of its own",
+    ),
+    "chunks of a size and by number": (
+        ring(chunk='"1KB"', options="{ chunks = 2 }"),
+        "traffic[0].options.chunks",
+        "2",
+        "either chunk, a size, or a number of chunks",
+    ),
+    "reduction where switches have no reducer": (
+        ring(algorithm='"in_network"'),
+        "traffic[0].hosts",
+        "ranks at leaf0",
+        "topology.reducers",
+    ),
     # All-to-all-v
     "skew of a ring": (ring(skew="1.0"), "traffic[0].skew", "1.0", "except for an all_to_all_v"),
     "a matrix of a ring": (
@@ -218,6 +274,12 @@ BAD_BENCHES: dict[str, tuple[dict[str, Any], str, str]] = {
     "no ranks": ({"ranks": 0}, "--ranks", "an integer from 1 to "),
     "no chunk": ({"chunk": 0}, "--chunk", "above 0"),
     "no name": ({"collective": ""}, "--collective", "all_gather"),
+    "no such option": (
+        {"algorithms": ["direct", "ring"], "options": {"root": 1}},
+        "--option root",
+        "one of window, chunks, slices, orders",
+    ),
+    "an option of another": ({"algorithms": ["ring"], "options": {"window": 1}}, "--option window", "orders"),
 }
 
 
@@ -266,6 +328,8 @@ def test_ranges_of_sizes(how: dict[str, Any], path: str) -> None:
             "--collective all_to_all --algorithm ring",
             "--algorithm: 'ring' is not allowed; expected for all_to_all",
         ),
+        ("--option window", "--option: 'window' is not allowed; expected NAME=VALUE"),
+        ("--algorithm direct --option window=0", "options.window: 0 is not allowed"),
         ("--csv=", "--csv: '' is not allowed; expected the name of a file"),
         ("--out picture.bmp", "--out: 'picture.bmp' is not allowed"),
         ("--set traffic[0].size=1MX", "traffic[0].size"),

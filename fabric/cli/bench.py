@@ -8,6 +8,7 @@ from typing import Any
 
 from fabric.cli.common import DONE, add_overrides, file_name, image_format_of, load, out_path, watch
 from fabric.errors import FabricError, SpecError
+from fabric.scenario import override_value
 from fabric.units import QuantityError, Size
 
 __all__ = ["add"]
@@ -31,6 +32,13 @@ def add(commands: Any) -> None:
     parser.add_argument("--channels", type=int, metavar="N", help="default: the scenario's, or 1")
     parser.add_argument(
         "--chunk", metavar="SIZE", help="largest part of a piece (default: the scenario's, or whole)"
+    )
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="of the algorithms that take it, such as window=8, root=3, shape=[8,8], slices=2",
     )
     parser.add_argument("-b", "--begin", metavar="SIZE", default="1KiB", help="first size (default: 1KiB)")
     parser.add_argument("-e", "--end", metavar="SIZE", default="64MiB", help="largest (default: 64MiB)")
@@ -105,9 +113,18 @@ def _bench_of(options: argparse.Namespace) -> Any:
         ranks_per_host=options.ranks_per_host,
         channels=options.channels,
         chunk=None if options.chunk is None else _size("--chunk", options.chunk),
+        options=dict(_option(text) for text in options.option),
         iterations=options.iterations,
         element=options.type,
     )
+
+
+def _option(text: str) -> tuple[str, Any]:
+    """An option of an algorithm, its value read as TOML."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip().isidentifier():
+        raise SpecError("--option", text, "NAME=VALUE, such as window=8")
+    return name.strip(), override_value(value.strip())
 
 
 def _size(option: str, text: str) -> int:
