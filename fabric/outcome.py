@@ -40,6 +40,9 @@ from fabric.workload.flow_table import numbered_names
 
 __all__ = ["Built", "Engine", "build_result", "ideal_times", "labels_of", "recorded_tables"]
 
+TIME_ONLY = ("send_recv", "custom")
+"""Collectives that are nothing but time to compute where nothing is sent."""
+
 NOT_DELIVERED_EVER = -1
 """Ideal time of a flow that no path leads to."""
 
@@ -192,9 +195,10 @@ def operation_labels(jobs: Sequence[Job]) -> OperationLabels:
 
 
 def _numbers(program: Program) -> list[int]:
-    """Number of each operation among those that are more than one rank's time to compute; of these, -1."""
-    alone = np.diff(program.task_base) == 1
-    computes = alone & (program.compute_ps > 0)
+    """Number of each operation among those that are more than time to compute; of these, -1."""
+    idle = np.array([not one.n_messages for one in program.templates], dtype=np.bool_)
+    named = np.array([one.collective in TIME_ONLY for one in program.templates], dtype=np.bool_)
+    computes = idle[program.template] & (named[program.template] | (program.compute_ps > 0))
     numbers: list[int] = np.where(computes, -1, np.cumsum(~computes) - 1).tolist()
     return numbers
 

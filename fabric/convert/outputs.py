@@ -5,19 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from fabric.convert.chakra_files import chakra_files
 from fabric.convert.exports import export_flows, export_topology
 from fabric.convert.hpcc_results import fct_text, pfc_text
 from fabric.convert.imported import Imported, StartUnit, import_files
 from fabric.convert.scenario_files import save_scenario
 from fabric.errors import SpecError
 from fabric.formats import Remark, recognise
-from fabric.io.files import write_whole
+from fabric.io.files import write_together, write_whole
 from fabric.result import Result
 from fabric.scenario import load_scenario
 from fabric.topology import build_network
 from fabric.units import Duration
 from fabric.workload import build_flows, build_jobs
 from fabric.workload.goal import export_goal
+from fabric.workload.program import Program
 
 __all__ = ["OUTPUTS", "convert"]
 
@@ -27,6 +29,7 @@ OUTPUTS = {
     "flow*.txt": "flows, for HPCC",
     "*.cm": "flows, for htsim",
     "*.goal": "what the ranks of a collective or program do, as GOAL",
+    "*.et": "the same as Chakra traces, a file for each rank, with a file of groups",
     "fct*.txt": "completion times of a result",
     "pfc*.txt": "pauses of a result",
 }
@@ -79,16 +82,25 @@ def convert(
         return save_scenario(imported, target), imported.ignored
     if kind == "topology*.txt":
         text = export_topology(imported.network)
+    elif kind == "*.et":
+        contents = chakra_files(_program(imported, "Chakra"), target)
+        write_together(contents)
+        return tuple(contents), imported.ignored
     elif kind == "*.goal":
-        jobs = build_jobs(imported.scenario, imported.network)
-        if len(jobs) != 1:
-            raise SpecError("traffic", f"{len(jobs)} collectives and programs", "exactly one, for GOAL")
-        text = "".join(export_goal(jobs[0].program))
+        text = "".join(export_goal(_program(imported, "GOAL")))
     else:
         flows = build_flows(imported.scenario, imported.network)
         text = export_flows(flows, network=imported.network, form="htsim" if kind == "*.cm" else "hpcc")
     write_whole(target, text.encode())
     return (target,), imported.ignored
+
+
+def _program(imported: Imported, form: str) -> Program:
+    """The one program of a scenario."""
+    jobs = build_jobs(imported.scenario, imported.network)
+    if len(jobs) != 1:
+        raise SpecError("traffic", f"{len(jobs)} collectives and programs", f"exactly one, for {form}")
+    return jobs[0].program
 
 
 def _loaded(sources: Sequence[str], start_unit: StartUnit, first_start: Duration | str | None) -> Imported:

@@ -37,7 +37,7 @@ class OperationLabels:
     names : sequence of str, [operations]
     jobs, collectives, algorithms : Category, [operations]
     is_compute : numpy.ndarray of bool, [operations]
-        Nothing but one rank's time to compute; the table of operations leaves it out.
+        Nothing but time to compute; the table of operations leaves it out.
     size_bytes : numpy.ndarray of int64, [operations]
         Of the full logical vector of a rank.
     busbw_factor : numpy.ndarray of float64, [operations]

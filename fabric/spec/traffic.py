@@ -7,6 +7,7 @@ Collectives become programs, in which ranks wait for each other. Not here: train
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from typing import Any, ClassVar, Literal
 
@@ -414,14 +415,29 @@ class Collective(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="colle
 
 
 class Program(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="program"):
-    """What ranks do, as a file of another tool has it: a GOAL schedule or an MSCCL program.
+    """What ranks do, as a file of another tool has it: GOAL, MSCCL, Chakra, AICB.
 
     Parameters
     ----------
     file : str
-        GOAL, or MSCCL XML (in a scenario file relative to that file).
+        A GOAL schedule, an MSCCL program (XML), the Chakra trace of one rank (`w.0.et`; the others stand
+        beside it) or an AICB workload (in a scenario file relative to that file).
     size : Size, optional
-        Bytes of the full vector of a rank, for MSCCL, whose programs are for any size; GOAL has its own.
+        Bytes of the full vector of a rank, for MSCCL, whose programs are for any size; others have their own.
+    groups : str, optional
+        Of Chakra traces: file of groups of ranks (JSON). None (default): the one beside the traces.
+    element : Size
+        Of Chakra traces: what their sizes count, such as "2B" where they are numbers of 16-bit elements.
+        Default "1B".
+    flops : float, optional
+        Of Chakra traces: operations a second of nodes that say how many, but no time; by default they take
+        none.
+    ranks : int, optional
+        Of AICB: how many, instead of what the file says, of all stages of the pipeline or of one. Where
+        neither says so: as many as there is room for.
+    algorithms : dict
+        Of Chakra and AICB: algorithm by collective, such as `{all_reduce = "tree"}`; else what the file
+        says, else as NCCL would choose.
     hosts : str
         Which hosts the ranks are on, the first ones of these. Default "*".
     order : {"as_named", "shuffled"}
@@ -437,10 +453,15 @@ class Program(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="program"
         0: the file says when ranks begin.
     """
 
-    FILES: ClassVar[tuple[str, ...]] = ("file",)
+    FILES: ClassVar[tuple[str, ...]] = ("file", "groups")
 
     file: str
     size: Size | None = None
+    groups: str | None = None
+    element: Size = quantity("1B")
+    flops: float | None = None
+    ranks: int | None = None
+    algorithms: dict[str, str] = msgspec.field(default_factory=dict)
     hosts: str = "*"
     order: Literal["as_named", "shuffled"] = "as_named"
     ranks_per_host: int = 1
@@ -449,7 +470,12 @@ class Program(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="program"
     def problems(self) -> Iterator[Problem]:
         yield from _count(self.ranks_per_host, "ranks_per_host")
         if not self.file:
-            yield "file", self.file, "the name of a GOAL or MSCCL file"
+            yield "file", self.file, "the name of a GOAL or MSCCL file, a Chakra trace or AICB workload"
+        if self.ranks is not None:
+            yield from _count(self.ranks, "ranks")
+        yield from _positive_size(self.element, "element")
+        if self.flops is not None and not 0 < self.flops < math.inf:
+            yield "flops", self.flops, "operations a second, above 0"
         if not self.hosts:
             yield "hosts", self.hosts, 'a pattern of host names, such as "*" or "host1?"'
         if self.jitter:

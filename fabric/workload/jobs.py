@@ -86,7 +86,7 @@ def build_jobs(scenario: Scenario, network: Network) -> list[Job]:
         label = entry.name or free_label(kind, labels | taken)
         labels.add(label)
         if isinstance(entry, ProgramSpec):
-            program = read_program(entry, path=path)
+            program = read_program(entry, path=path, room=len(hosts))
             hosts = hosts[: program.n_ranks]
         else:
             if entry.ranks is not None and entry.ranks > len(hosts):
