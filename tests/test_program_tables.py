@@ -1,4 +1,4 @@
-"""Tables of lowered programs, read back, say what templates say: every transfer, and all that it waits for."""
+"""Tables of lowered programs, read back, are the templates: every transfer, and all that it waits for."""
 
 from __future__ import annotations
 
