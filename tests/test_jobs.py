@@ -12,6 +12,7 @@ import fabric
 from fabric.errors import SpecError
 from fabric.lower import lower
 from fabric.lowering.programs import lower_jobs
+from fabric.spec.ns3_hpcc import ns3_hpcc
 from fabric.topology import build_network
 from fabric.workload import Job, ProgramBuilder, build_jobs
 from fabric.workload.collectives import build_template
@@ -85,6 +86,21 @@ class TestJobs:
         assert native.status == readable.status == "FINISHED"
         assert native.fingerprint == readable.fingerprint
         assert native.ranks["left_ps"].tolist() == readable.ranks["left_ps"].tolist()
+
+    def test_on_the_fabric_of_the_hpcc_simulator(self) -> None:
+        """With its whole preset: a ring and an all-to-all at once."""
+        link = fabric.Link(rate="100Gbps", delay="1us")
+        scenario = fabric.Scenario(
+            topology=fabric.LeafSpine(leaves=2, spines=2, hosts_per_leaf=2, host_link=link, fabric_link=link),
+            traffic=[
+                fabric.Collective(algorithm="ring", size="200KB"),
+                fabric.Collective(collective="all_to_all", algorithm="direct", size="200KB"),
+            ],
+            **ns3_hpcc(),
+        )
+        native, readable = (fabric.run(scenario, engine=engine) for engine in ("native", "reference"))
+        assert native.status == "FINISHED"
+        assert native.fingerprint == readable.fingerprint
 
     def test_a_rank_needs_a_host(self) -> None:
         work = ProgramBuilder(2)
