@@ -98,14 +98,12 @@ def lower_with_flows(
 ) -> tuple[Lowered, FlowTable]:
     """As `lower`, from parts that are there; also returns the flows with the connections of the jobs."""
     n_flows = len(flows)
-    if jobs and scenario.run.ties != "fair":
-        allowed = '"fair", where there are collectives: what their ranks do takes no whole nanoseconds'
-        raise SpecError("run.ties", scenario.run.ties, allowed)
     lowered_jobs = lower_jobs(
         jobs,
         n_hosts=network.n_hosts,
         local_rate_bps=int(scenario.nic.copy_rate or 0),
         local_latency_ps=int(scenario.nic.copy_latency),
+        tick_ps=PS_PER_NS if scenario.run.ties == "transmission_start" else 1,
     )
     flows = FlowTable.concatenate([flows, lowered_jobs.flows])
     run, switch = scenario.run, scenario.switch

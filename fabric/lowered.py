@@ -184,6 +184,7 @@ class LoweredProgram:
     n_local: int
     local_rate_bps: int
     local_latency_ps: int
+    local_tick_ps: int
     template_rank_base: npt.NDArray[np.uint32]
     template_pieces: npt.NDArray[np.uint32]
     rank_pattern: npt.NDArray[np.uint32]
