@@ -29,7 +29,7 @@ from fabric.lowering.recording import record_columns
 from fabric.lowering.ticks import ns3_ticks_ps
 from fabric.lowering.transports import pattern_transports
 from fabric.routing import Routes, find_routes
-from fabric.spec.run import Run
+from fabric.spec.run import DEADLOCK_MODES, Run
 from fabric.spec.scenario import Scenario
 from fabric.topology.build import build_network
 from fabric.topology.network import Network
@@ -215,6 +215,7 @@ def _run_fields(run: Run, port_delay_ps: npt.NDArray[np.int64]) -> dict[str, Any
         "until_ps": OPEN_END_PS if run.until is None else int(run.until),
         "window_ps": int(run.window or 0),
         "fingerprint": int(run.fingerprint),
+        "deadlock": DEADLOCK_MODES.index(run.deadlock),
         "ties_by_start": int(run.ties == "transmission_start"),
         "port_tick_timing": np.full(len(port_delay_ps), run.timing == "ns3", dtype=np.uint8),
     }

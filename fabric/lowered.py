@@ -117,6 +117,41 @@ POSTED = np.dtype([("task", "u4"), ("lane", "u4"), ("posted", "u4")])
 ON_ITS_WAY = np.dtype([("connection", "u4"), ("operation", "u4"), ("transfer", "u4")])
 """A message that has been posted and has not arrived."""
 
+DEADLOCK_CHANNEL = np.dtype(
+    [
+        ("formed_ps", "i8"),
+        ("broken_ps", "i8"),
+        ("since_ps", "i8"),
+        ("bytes", "i8"),
+        ("deadlock", "u4"),
+        ("port", "u4"),
+        ("frames", "u4"),
+        ("cause_flow", "u4"),
+        ("class", "u1"),
+    ],
+    align=True,
+)
+"""A class of a link that waits for ever: when the deadlock formed, and was broken (-1: it stands); since when
+the link is paused, and whose frame made the far end pause it; what waits for it."""
+
+DEADLOCK_FRAME = np.dtype(
+    [
+        ("since_ps", "i8"),
+        ("deadlock", "u4"),
+        ("port", "u4"),
+        ("ingress", "u4"),
+        ("flow", "u4"),
+        ("sequence", "u4"),
+        ("destination", "u4"),
+        ("size_bytes", "u2"),
+        ("class", "u1"),
+        ("kind", "u1"),
+        ("ttl", "u1"),
+    ],
+    align=True,
+)
+"""A frame that waits in a deadlock: since when, for which port, and at which port it came in."""
+
 ROW_ORDER = ("port", "class", "flow", "time_ps")
 """The order in which rows of a stream are returned; rows that are equal in all of these stay in the order
 in which they came about, which at one port is that of events."""
@@ -243,6 +278,7 @@ class Lowered:
     node_choice: npt.NDArray[np.uint8]
     flowlet_gap_ps: int
     ttl: int
+    deadlock: int
     pin_base: npt.NDArray[np.uint32]
     pin_key: npt.NDArray[np.uint64]
     pin_port: npt.NDArray[np.uint16]

@@ -220,6 +220,7 @@ def small_lowered(
         node_choice=np.zeros(n_nodes, np.uint8),
         flowlet_gap_ps=10 * US,
         ttl=0,
+        deadlock=1,
         pin_base=np.zeros(n_nodes + 1, np.uint32),
         ties_by_start=0,
         host_address=np.zeros(0, np.uint32),

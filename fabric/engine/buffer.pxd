@@ -64,7 +64,9 @@ cdef inline void charge(Node* n, const ClassProfile* inward, Ingress* ingress, i
     n.shared_used += pool_share(inward, ingress.bytes) - before
 
 
-cdef inline bint release(World* w, Node* n, u32 port, u32 traffic_class, i64 size_bytes) noexcept nogil:
+cdef inline bint release(
+    World* w, Node* n, u32 port, u32 traffic_class, i64 size_bytes, i64 time_ps
+) noexcept nogil:
     """Takes a departing frame off its ingress port, headroom first; True if that ends the ingress' pause."""
     cdef Ingress* ingress = w.gates[port].classes + traffic_class
     cdef const ClassProfile* inward = profile_of(w, port, traffic_class)
@@ -74,6 +76,7 @@ cdef inline bint release(World* w, Node* n, u32 port, u32 traffic_class, i64 siz
     if unlikely(ingress.paused != 0):
         from_headroom = size_bytes if size_bytes < ingress.headroom_used else ingress.headroom_used
         ingress.headroom_used -= <u32>from_headroom
+        w.pauses[port * w.n_classes + traffic_class].released_ps = time_ps
     ingress.bytes -= size_bytes - from_headroom
     share = pool_share(inward, ingress.bytes)
     n.shared_used -= before - share

@@ -5,6 +5,7 @@
 
 from libc.stdlib cimport calloc, free
 
+from fabric.engine.deadlock cimport free_deadlocks
 from fabric.engine.choice cimport CHOICE_FLOWLET, CHOICE_ROUND_ROBIN, FLOWLET_SLOT_BITS, Flowlet, Paths
 from fabric.engine.heap cimport Heap
 from fabric.engine.message cimport Connection
@@ -237,6 +238,7 @@ cdef inline void free_world(World* w) noexcept nogil:
     cdef u64 k
     free_paths(w)
     free_program(w)
+    free_deadlocks(&w.deadlocks)
     if w.nodes != NULL:
         for k in range(w.n_nodes):
             free(w.nodes[k].backlog)

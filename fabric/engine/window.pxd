@@ -9,6 +9,7 @@
 from fabric.engine.ahead cimport look_ahead, prefetch_hosts
 from fabric.engine.heap cimport Due
 from fabric.engine.elsewhere cimport cut_window
+from fabric.engine.halts cimport ends_in_deadlock, halt, idle_until_ps
 from fabric.engine.host cimport host_window
 from fabric.engine.audit cimport balanced
 from fabric.engine.flow cimport SENDER_COMPLETE, Sender
@@ -25,6 +26,7 @@ from fabric.engine.world cimport (
     ERROR_MEMORY,
     NO_WINDOW,
     STOP_BUDGET,
+    STOP_DEADLOCK,
     STOP_ERROR,
     STOP_FINISHED,
     STOP_STALLED,
@@ -111,7 +113,7 @@ cdef inline StopReason stop(World* w, StopReason reason) noexcept nogil:
 
 
 cdef inline void open_window(World* w, i64 until_ps) noexcept nogil:
-    w.window_end_ps = sooner(w.now_ps + w.window_ps, until_ps)
+    w.window_end_ps = sooner(sooner(w.now_ps + w.window_ps, until_ps), w.halt_ps)
     w.window_cursor = 0
     w.window_used = 0
     if unlikely(w.waits_elsewhere):
@@ -138,7 +140,7 @@ cdef inline bint close_window(World* w, i64 until_ps) noexcept nogil:
         return True
     due_ps = next_due(w)
     if due_ps != NEVER:
-        w.now_ps = sooner(due_ps, until_ps)
+        w.now_ps = sooner(idle_until_ps(w, due_ps), until_ps)
     return due_ps != NEVER
 
 
@@ -150,6 +152,9 @@ cdef inline StopReason run_windows(World* w, i64 until_ps, u64 max_hops) noexcep
     cdef u64 enough_hops = w.hops + max_hops
     while w.window_cursor != NO_WINDOW or w.now_ps < until_ps:
         if w.window_cursor == NO_WINDOW:
+            halt(w)
+            if unlikely(w.now_ps >= w.deadlocks.stop_ps):
+                return stop(w, STOP_DEADLOCK)
             open_window(w, until_ps)
         if not run_window(w, enough_hops):
             if w.out_of_memory:
@@ -163,4 +168,6 @@ cdef inline StopReason run_windows(World* w, i64 until_ps, u64 max_hops) noexcep
             return STOP_BUDGET
     if anything_left(w):
         return stop(w, STOP_UNTIL)
+    if ends_in_deadlock(w):
+        return stop(w, STOP_DEADLOCK)
     return stop(w, STOP_FINISHED if w.completed_flows == w.first_connection and program_done(w) else STOP_STALLED)

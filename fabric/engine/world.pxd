@@ -4,6 +4,7 @@
 # Pointers to const belong to the NumPy arrays of the `Lowered` that the run was built from.
 
 from fabric.engine.choice cimport Paths
+from fabric.engine.deadlock cimport Deadlocks
 from fabric.engine.flow cimport Reassembly, Receiver, Selective, Sender
 from fabric.engine.frame_log cimport FrameLog
 from fabric.engine.heap cimport Heap
@@ -29,6 +30,7 @@ cdef enum StopReason:
     STOP_UNTIL = 2
     STOP_BUDGET = 3
     STOP_ERROR = 4
+    STOP_DEADLOCK = 5
 
 cdef enum:
     N_STREAMS = 7
@@ -152,6 +154,9 @@ cdef struct World:
     u32* switch_turns                   # switches in the order in which a window visits them
     Ahead ahead
     u8 window_used                      # some node was due in it
+    i64 halt_ps                         # the next window ends here at the latest
+    u8 exhausted                        # nothing is left to happen
+    Deadlocks deadlocks
     # recording
     u8 fingerprint_on
     u8 record

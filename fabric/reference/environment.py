@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .clock import Clock, Phases
+from .deadlock import DeadlockSearch
 from .frame import Frame
 from .link import Links
 from .recorder import Recorder
@@ -33,6 +34,8 @@ class Environment:
         Of the instants of a nanosecond.
     ttl : int
         Of every frame that a host makes: switches that it may reach, 0 for any number.
+    deadlocks : DeadlockSearch
+        Told of what may bring a deadlock about.
     """
 
     clock: Clock
@@ -43,6 +46,7 @@ class Environment:
     pfc_frame_bytes: int
     phases: Phases
     ttl: int
+    deadlocks: DeadlockSearch
 
     def drop(self, frame: Frame, *, port: int, reason: int, now_ps: int) -> None:
         """Let a frame vanish, counted at `port`, for a `DropReason`."""

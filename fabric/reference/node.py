@@ -69,10 +69,13 @@ class Node(ABC):
         """Let a PAUSE or a RESUME of the peer take effect."""
         state = port.pauses[traffic_class]
         if pause:
+            if not state.is_paused:
+                self.environment.deadlocks.on_pause(port, traffic_class, pause=True, now_ps=now_ps)
             state.on_pause(now_ps)
             return
         began_ps = state.on_resume(now_ps)
         if began_ps is not None:
+            self.environment.deadlocks.on_pause(port, traffic_class, pause=False, now_ps=now_ps)
             self.environment.recorder.on_pause_end(
                 port=port.number, traffic_class=traffic_class, began_ps=began_ps, now_ps=now_ps
             )

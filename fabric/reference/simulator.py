@@ -17,6 +17,7 @@ from .clock import Clock, Event, InsertionClock, Phase, Phases, TimerKind
 from .columns import flow_columns, node_columns, port_columns, program_columns, scalar_counters
 from .congestion import make_congestion_control
 from .control import MOST_CONGESTION_TIMERS, CongestionControl
+from .deadlock import DeadlockSearch
 from .dependencies import Dependencies
 from .environment import Environment
 from .host import Host
@@ -38,11 +39,12 @@ from .switch import Switch
 from .tables import Flow, read_flows, read_profiles, read_schedulers
 from .tally import Tally
 
-__all__ = ["BUDGET", "FINISHED", "STALLED", "UNTIL", "Simulator"]
+__all__ = ["BUDGET", "DEADLOCK", "FINISHED", "STALLED", "UNTIL", "Simulator"]
 
 FINISHED, STALLED, UNTIL, BUDGET = "FINISHED", "STALLED", "UNTIL", "BUDGET"
+DEADLOCK = "DEADLOCK"
 """Why a run stopped: every flow is complete; nothing can happen any more although some are not; the
-given time was reached; the given number of arrivals was handled."""
+given time was reached; the given number of arrivals was handled; a deadlock was to end it."""
 
 
 _CLOCKS = {"own": Clock, "insertion": InsertionClock}
@@ -81,6 +83,7 @@ class Simulator:
         self._tally = Tally(lowered.n_ports, lowered.n_classes, fingerprint=bool(lowered.fingerprint))
         self._recorder = Recorder(lowered)
         self._ports = make_ports(lowered, _make_schedulers(lowered))
+        self._deadlocks = DeadlockSearch(lowered, ports=self._ports)
         self._environment = self._make_environment(lowered)
         messages = [Messages(flow) for flow in flows]
         self._senders = [self._make_sender(flow, messages[flow.number]) for flow in flows]
@@ -91,6 +94,7 @@ class Simulator:
         self._sockets = Sockets(lowered)
         self._hosts, self._switches = self._make_nodes(lowered)
         self._nodes: list[Node] = [*self._hosts, *self._switches]
+        self._deadlocks.watch(self._switches)
         self._dependencies.schedule_first()
         self._walker = self._make_walker(lowered)
 
@@ -117,20 +121,29 @@ class Simulator:
         Returns
         -------
         str
-            Why it stopped: "FINISHED", "STALLED", "UNTIL" or "BUDGET".
+            Why it stopped: "FINISHED", "STALLED", "DEADLOCK", "UNTIL" or "BUDGET".
         """
         end_ps = self._until_ps if until_ps is None else min(until_ps, self._until_ps)
         last_hop = None if max_hops is None else self._tally.arrived + max_hops
         while (next_ps := self._clock.peek_ps()) is not None and next_ps < end_ps:
             if last_hop is not None and self._tally.arrived >= last_hop:
                 return BUDGET
+            self._deadlocks.pass_to(next_ps)
+            if self._is_stopped(next_ps):
+                return DEADLOCK
             event = self._clock.pop()
             if self._is_live(event):
                 self._now_ps = event.time_ps
             self._handle(event)
         if any(self._is_live(event) for event in self._clock.pending()):
+            self._deadlocks.pass_to(end_ps)
+            if self._is_stopped(end_ps - 1):
+                return DEADLOCK
             self._now_ps = max(self._now_ps, end_ps)
             return UNTIL
+        self._deadlocks.finish(self._until_ps)
+        if self._deadlocks.stop_ps() is not None:
+            return DEADLOCK
         return FINISHED if self._is_finished() else STALLED
 
     def columns(self) -> dict[str, npt.NDArray[np.generic] | dict[str, int]]:
@@ -164,6 +177,18 @@ class Simulator:
             Sorted by all fields in the order of `fabric.lowered.ROW_ORDER`.
         """
         return self._recorder.rows(stream, ports=self._ports, end_ps=self._tally.end_ps)
+
+    def deadlocks(self) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
+        """The deadlocks that have formed so far; see `docs/design.md`, section 12.
+
+        Returns
+        -------
+        numpy.ndarray of `fabric.lowered.DEADLOCK_CHANNEL`
+            The links of each deadlock, in order of deadlock, port and class.
+        numpy.ndarray of `fabric.lowered.DEADLOCK_FRAME`
+            The frames that waited for them when it formed, for each in order of time.
+        """
+        return self._deadlocks.rows()
 
     def waiting(self) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
         """What the ranks of a program that are at work lack.
@@ -256,6 +281,14 @@ class Simulator:
         else:
             self._walker.on_begin(event.minor, event.time_ps)
 
+    def _is_stopped(self, next_ps: int) -> bool:
+        """Whether a deadlock ends the run before what comes next."""
+        stop_ps = self._deadlocks.stop_ps()
+        if stop_ps is None or stop_ps > next_ps:
+            return False
+        self._now_ps = stop_ps
+        return True
+
     def _is_finished(self) -> bool:
         """Every flow is complete, every connection idle, and every rank of a program done."""
         flows = all(s.is_idle if s.flow.is_connection else s.is_complete for s in self._senders)
@@ -285,6 +318,7 @@ class Simulator:
         )
         return Environment(
             ttl=lowered.ttl,
+            deadlocks=self._deadlocks,
             clock=self._clock,
             links=links,
             tally=self._tally,

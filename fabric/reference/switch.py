@@ -88,6 +88,7 @@ class Switch(Node):
         if must_pause(account, pool=self.pool):
             account.paused = True
             account.pauses_sent += 1
+            account.cause_flow = frame.flow
             self._send_pfc(port, frame.traffic_class, pause=True)
             self.try_port(port, now_ps)
         self._enqueue(frame, ingress=port, egress=self.ports[egress_local], now_ps=now_ps)
@@ -95,6 +96,8 @@ class Switch(Node):
     def _enqueue(self, frame: Frame, *, ingress: Port, egress: Port, now_ps: int) -> None:
         queue = self.queues[egress.local][frame.traffic_class]
         queue.push(frame, ingress=ingress.local, now_ps=now_ps)
+        if egress.pauses[frame.traffic_class].is_paused:
+            self.environment.deadlocks.touch()
         self._mark_if_due(frame, egress, EcnMode.ENQUEUE, now_ps)
         self.try_port(egress, now_ps)
         queue.take_peak()
@@ -107,6 +110,8 @@ class Switch(Node):
         self._mark_if_due(frame, port, EcnMode.DEQUEUE, now_ps)
         account = self.accounts[ingress.local][traffic_class]
         release(account, pool=self.pool, size_bytes=frame.size_bytes)
+        if account.paused:
+            self.environment.deadlocks.touch()
         resumes = may_resume(account, pool=self.pool)
         if resumes:
             account.paused = False
