@@ -32,7 +32,7 @@ from fabric.spec import (
     ThroughputRecord,
     TrafficClass,
 )
-from fabric.topology import build_network
+from fabric.topology import Network, build_network
 from fabric.workload.job import Job
 
 __all__ = ["POOL_FRAMES", "scenarios", "with_pool"]
@@ -74,6 +74,7 @@ def scenarios(draw: st.DrawFn) -> Scenario:
             fingerprint=draw(st.integers(0, 9)) < 9,
             timing=timing,
             waits=pick(draw, ("news", "news", "instant")),
+            deadlock=pick(draw, ("report", "report", "stop", "off")),
         ),
         record=draw(_records(frame_bytes)),
         routing=draw(routings(topology)),
@@ -90,13 +91,15 @@ def _has_whole_delays(scenario: Scenario) -> bool:
     return not any(((delays_ps + latency_ps) % 1000).any() for latency_ps in latencies_ps)
 
 
-def with_pool(scenario: Scenario, *, pool_bytes: int, jobs: Sequence[Job] = ()) -> Scenario:
+def with_pool(
+    scenario: Scenario, *, pool_bytes: int, jobs: Sequence[Job] = (), network: Network | None = None
+) -> Scenario:
     """Give the switches the buffer with which the smallest shared pool has `pool_bytes`."""
 
     def with_buffer(buffer_bytes: int) -> Scenario:
         return scenario.replace(switch=scenario.switch.replace(buffer=buffer_bytes))
 
-    roomy = lower(with_buffer(ROOMY_BUFFER_BYTES), jobs=jobs)
+    roomy = lower(with_buffer(ROOMY_BUFFER_BYTES), jobs=jobs, network=network)
     smallest_pool = int(roomy.node_shared_bytes[roomy.n_hosts :].min())
     return with_buffer(ROOMY_BUFFER_BYTES - smallest_pool + pool_bytes)
 
