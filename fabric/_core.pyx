@@ -11,6 +11,7 @@ from libc.string cimport memset
 
 from fabric.engine.build cimport allocate, allocate_turns, free_world, place_nodes
 from fabric.engine.detection cimport allocate_detection
+from fabric.engine.mitigation cimport allocate_watchdog
 from fabric.engine.types cimport i64, u64
 from fabric.engine.window cimport run_windows
 from fabric.engine.world cimport (
@@ -34,6 +35,7 @@ _CAUSES = {
 _STOP_REASONS = ("FINISHED", "STALLED", "UNTIL", "BUDGET", "ERROR", "DEADLOCK")
 
 include "door/tables.pxi"
+include "door/faults.pxi"
 include "door/program.pxi"
 include "door/columns.pxi"
 include "door/deadlocks.pxi"
@@ -66,7 +68,9 @@ cdef class Engine:
         self.until_ps = lowered.until_ps
         take_scalars(self.w, lowered)
         take_deadlocks(self.w, lowered)
+        take_watchdog(self.w, lowered)
         take_arrays(self.w, self.memory, lowered)
+        take_faults(self.w, self.memory, lowered)
         take_program(self.w, self.memory, lowered.program)
         if not allocate(
             self.w,
@@ -84,7 +88,7 @@ cdef class Engine:
             raise MemoryError(f"no memory for {lowered.n_hosts} hosts")
         if not place_nodes(self.w):
             raise MemoryError(f"no memory for {lowered.n_nodes} nodes")
-        if not allocate_detection(self.w):
+        if not allocate_detection(self.w) or not allocate_watchdog(self.w):
             raise MemoryError(f"no memory for {lowered.n_ports} ports")
         fill_flows(self.w)
         if lowered.program is not None:

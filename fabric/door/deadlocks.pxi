@@ -1,4 +1,4 @@
-"""What a world has found of deadlocks, as arrays."""
+"""Gives a world what it needs to find deadlocks and to break them, and what it has found as arrays."""
 
 from libc.string cimport memcpy
 
@@ -14,6 +14,14 @@ cdef take_deadlocks(World* w, object lowered):
     w.deadlocks.lookahead_ps = int(lowered.port_delay_ps.min()) if lowered.n_ports else 1
     sizes = (lowered.transports["frame_bytes"], lowered.transports["control_bytes"])
     w.deadlocks.largest_frame_bytes = max(int(size.max(initial=0)) for size in sizes)
+
+
+cdef take_watchdog(World* w, object lowered):
+    w.watchdog.poll_ps = lowered.watchdog_poll_ps
+    w.watchdog.detect_polls = lowered.watchdog_detect_polls
+    w.watchdog.restore_polls = lowered.watchdog_restore_polls
+    w.watchdog.restores_by_time = lowered.watchdog_restores_by_time
+    w.watchdog.action = lowered.watchdog_action
 
 
 cdef object found_deadlocks(World* w):

@@ -11,7 +11,8 @@ from fabric.engine.packet cimport NO_FLOW, PFC, Packet
 from fabric.engine.port cimport ODD_TRUNK, PauseStat, Port
 from fabric.engine.recorder cimport record_pause
 from fabric.engine.ring cimport ring_empty, ring_front, ring_pop, ring_push
-from fabric.engine.types cimport i64, u8, u32, u64
+from fabric.engine.types cimport i64, likely, u8, u32, u64, unlikely
+from fabric.engine.watchdog cimport WATCHDOG_ALERT, Watched
 from fabric.engine.world cimport World
 
 
@@ -29,8 +30,8 @@ cdef inline void start_mac_frame(World* w, Port* p, u32 port, i64 start_ps) noex
     p.mac_pending = not ring_empty(&w.mac[port])
 
 
-cdef inline void send_pfc(World* w, Node* n, u32 local, u8 traffic_class, bint on, i64 time_ps) noexcept nogil:
-    """Sends PAUSE or RESUME for a class to the peer of a port; at once if the port is free."""
+cdef inline void queue_pfc(World* w, const Node* n, u32 local, u8 traffic_class, bint on, i64 time_ps) noexcept nogil:
+    """Lets a PAUSE or RESUME for a class wait at a port, for its peer."""
     cdef u32 port = n.port_base + local
     cdef Port* p = &w.ports[port]
     cdef Packet* frame = ring_push(&w.mac[port], &w.scratch, &w.out_of_memory)
@@ -47,9 +48,17 @@ cdef inline void send_pfc(World* w, Node* n, u32 local, u8 traffic_class, bint o
     frame.spare = 0
     if on:
         w.pauses[port * w.n_classes + traffic_class].pauses_sent += 1
+    if likely(not w.out_of_memory):
+        p.mac_pending = 1
+
+
+cdef inline void send_pfc(World* w, Node* n, u32 local, u8 traffic_class, bint on, i64 time_ps) noexcept nogil:
+    """Sends PAUSE or RESUME for a class to the peer of a port; at once if the port is free."""
+    cdef u32 port = n.port_base + local
+    cdef Port* p = &w.ports[port]
+    queue_pfc(w, n, local, traffic_class, on, time_ps)
     if w.out_of_memory:
         return
-    p.mac_pending = 1
     if p.busy_ps <= time_ps:
         start_mac_frame(w, p, port, time_ps)
     if p.mac_pending:
@@ -74,6 +83,17 @@ cdef inline void end_pause(World* w, u32 port, Port* p, u8 traffic_class, i64 ti
         w.deadlocks.paused_links -= 1
 
 
+cdef inline bint ignores_peer(World* w, u32 port, u8 traffic_class, bint on, i64 time_ps) noexcept nogil:
+    """Whether a watchdog has made a queue ignore its peer, whose wish is then only noted."""
+    cdef Watched* watched = &w.watchdog.queues[port * w.n_classes + traffic_class]
+    if not watched.mitigated:
+        return False
+    if watched.paused != on:
+        watched.paused = on
+        watched.changed_ps = time_ps
+    return w.watchdog.action != WATCHDOG_ALERT
+
+
 cdef inline void take_pfc(World* w, u32 port, u8 traffic_class, bint on, i64 time_ps) noexcept nogil:
     """The peer's PAUSE or RESUME acts on a port; the caller then tries the port."""
     cdef Port* p = &w.ports[port]
@@ -81,6 +101,9 @@ cdef inline void take_pfc(World* w, u32 port, u8 traffic_class, bint on, i64 tim
     cdef u8 bit = <u8>(1 << traffic_class)
     if on:
         stat.pauses_taken += 1
+    if unlikely(w.watchdog.mitigated != 0) and ignores_peer(w, port, traffic_class, on, time_ps):
+        return
+    if on:
         if not p.paused & bit:
             begin_pause(w, port, p, traffic_class, time_ps)
     elif p.paused & bit:

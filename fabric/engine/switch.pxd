@@ -32,6 +32,7 @@ cdef enum Admission:            # a verdict that is not ADMITTED is a drop reaso
     EGRESS_THRESHOLD = 3
     POOL_FULL = 4
     TTL_EXPIRED = 5
+    WATCHDOG_DROPS = 7
     ADMITTED = 0xFF
 
 
@@ -157,6 +158,9 @@ cdef inline void forward(World* w, Node* n, u32 local, const Gate* gate, Packet*
             transmit(w, out, frame, time_ps)
             return
         charge(n, inward, ingress, frame.size_bytes)
+    elif unlikely(outward.closed != 0):
+        record_drop(w, out_port, frame, time_ps, WATCHDOG_DROPS)
+        return
     else:
         settle(w, n, time_ps)
         if inward.lossless:

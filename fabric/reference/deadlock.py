@@ -126,7 +126,7 @@ class DeadlockSearch:
         for deadlock in self._pending:
             self._reported.append(deadlock)
         self._pending.clear()
-        self._note_broken(now_ps)
+        self.note_broken(now_ps)
 
     def finish(self, end_ps: int) -> None:
         """Nothing is left to happen in a run that ends at `end_ps`."""
@@ -164,12 +164,13 @@ class DeadlockSearch:
         first_ps = self._first_look_from(after_ps + 1)
         if first_ps > until_ps:
             return
-        self._note_broken(first_ps)
+        self.note_broken(first_ps)
         last_ps = until_ps // self._interval_ps * self._interval_ps
         while self._pending and self._pending[0].formed_ps + self._lookahead_ps <= last_ps:
             self._reported.append(self._pending.pop(0))
 
-    def _note_broken(self, look_ps: int) -> None:
+    def note_broken(self, look_ps: int) -> None:
+        """Whatever was reported and stands no more was broken by now."""
         for deadlock in self._reported:
             if deadlock.broken_ps < 0 and not self._stands(deadlock):
                 deadlock.broken_ps = look_ps

@@ -10,6 +10,7 @@ from .frame import Frame
 from .link import Links
 from .recorder import Recorder
 from .tally import Tally
+from .watchdog import Watchdog
 
 __all__ = ["Environment"]
 
@@ -36,6 +37,8 @@ class Environment:
         Of every frame that a host makes: switches that it may reach, 0 for any number.
     deadlocks : DeadlockSearch
         Told of what may bring a deadlock about.
+    watchdog : Watchdog
+        Knows which queues ignore their peer, or drop what comes.
     """
 
     clock: Clock
@@ -47,6 +50,7 @@ class Environment:
     phases: Phases
     ttl: int
     deadlocks: DeadlockSearch
+    watchdog: Watchdog
 
     def drop(self, frame: Frame, *, port: int, reason: int, now_ps: int) -> None:
         """Let a frame vanish, counted at `port`, for a `DropReason`."""

@@ -28,7 +28,6 @@ class PeerPause:
 
     def on_pause(self, now_ps: int) -> None:
         """A PAUSE takes effect."""
-        self.taken += 1
         if self.since_ps is None:
             self.since_ps = now_ps
 

@@ -4,13 +4,29 @@ from __future__ import annotations
 
 from fabric.spec.base import Spec
 from fabric.spec.congestion import Dctcp, Hpcc, Timely
+from fabric.spec.failures import (
+    Corruption,
+    DegradedLink,
+    DrawnFailures,
+    Failure,
+    FailureLog,
+    FailureRates,
+    HostHang,
+    LinkDown,
+    LinkDrain,
+    LinkFlap,
+    PfcStorm,
+    SlowNic,
+    SwitchDown,
+)
 from fabric.spec.link import Link, LinkOverride
 from fabric.spec.nic import Nic
 from fabric.spec.presets import DCQCN_PRESETS
+from fabric.spec.recovery import Recovery
 from fabric.spec.routing import Pin, Routing
 from fabric.spec.run import PacketRecord, QueueRecord, Record, Run, ThroughputRecord
 from fabric.spec.scenario import Scenario
-from fabric.spec.switch import Ecn, Lossy, Pfc, Switch, TrafficClass
+from fabric.spec.switch import Ecn, Lossy, Pfc, Switch, TrafficClass, Watchdog
 from fabric.spec.topology import (
     Clos3,
     FatTree,
@@ -52,19 +68,29 @@ __all__ = [
     "Clos3",
     "Collective",
     "Congestion",
+    "Corruption",
     "Dcqcn",
     "Dctcp",
+    "DegradedLink",
+    "DrawnFailures",
     "Ecn",
+    "Failure",
+    "FailureLog",
+    "FailureRates",
     "FatTree",
     "FixedWindow",
     "Flow",
     "Flows",
     "GoBackN",
     "GraphFile",
+    "HostHang",
     "Hpcc",
     "Incast",
     "LeafSpine",
     "Link",
+    "LinkDown",
+    "LinkDrain",
+    "LinkFlap",
     "LinkOverride",
     "Lossy",
     "Nic",
@@ -73,19 +99,23 @@ __all__ = [
     "Paths",
     "Permutation",
     "Pfc",
+    "PfcStorm",
     "Pin",
     "Poisson",
     "Program",
     "QueueRecord",
     "RailOptimized",
     "Record",
+    "Recovery",
     "Routing",
     "Run",
     "Scenario",
     "SelectiveRepeat",
     "SingleSwitch",
+    "SlowNic",
     "Spec",
     "Switch",
+    "SwitchDown",
     "ThroughputRecord",
     "Timely",
     "Topology",
@@ -93,5 +123,6 @@ __all__ = [
     "TrafficClass",
     "Transport",
     "Uniform",
+    "Watchdog",
     "host_count",
 ]

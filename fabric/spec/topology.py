@@ -99,6 +99,10 @@ class LeafSpine(Spec, frozen=True, kw_only=True, tag_field="kind", tag="leaf_spi
         Host to leaf, leaf to spine.
     ports_per_host : int
         Default 1; divides `leaves`.
+    planes : int
+        Networks side by side that only hosts join: leaf j of a group and spine s belong to planes
+        `j % planes` and `s % planes`, and only leaves and spines of one plane are linked (dual plane, as
+        in Qian et al., "Alibaba HPN", SIGCOMM 2024). Default 1; divides `ports_per_host` and `spines`.
     oversubscription : float, optional
         What a leaf receives from its hosts over what it can send up. Sets the rate of
         `fabric_link`, which then must not be given another (rounded to whole bit/s).
@@ -118,6 +122,7 @@ class LeafSpine(Spec, frozen=True, kw_only=True, tag_field="kind", tag="leaf_spi
     host_link: Link = msgspec.field(default_factory=Link)
     fabric_link: Link = msgspec.field(default_factory=Link)
     ports_per_host: int = 1
+    planes: int = 1
     oversubscription: float | None = None
     overrides: tuple[LinkOverride, ...] = ()
 
@@ -135,6 +140,9 @@ class LeafSpine(Spec, frozen=True, kw_only=True, tag_field="kind", tag="leaf_spi
         yield from _ports_per_host(self.ports_per_host)
         if self.leaves % self.ports_per_host:
             yield "ports_per_host", self.ports_per_host, f"a divisor of leaves ({self.leaves})"
+        if self.planes < 1 or self.ports_per_host % self.planes or self.spines % self.planes:
+            allowed = f"a divisor of ports_per_host ({self.ports_per_host}) and spines ({self.spines})"
+            yield "planes", self.planes, allowed
         if self.oversubscription is not None and not 0 < self.oversubscription <= 1000:
             yield "oversubscription", self.oversubscription, "a number above 0 and at most 1000"
         uplink_bps, rate = self._uplink_bps(), self._uplink_rate()
@@ -160,8 +168,10 @@ class LeafSpine(Spec, frozen=True, kw_only=True, tag_field="kind", tag="leaf_spi
         ratio = self.oversubscription
         if ratio is None or not 0 < ratio <= 1000 or self.spines < 1 or self.links_per_pair < 1:
             return None
+        if self.planes < 1 or self.spines < self.planes:
+            return None
         down_bps = Fraction(self.hosts_per_leaf * self.host_link.rate)
-        return round(down_bps / Fraction(ratio) / (self.spines * self.links_per_pair))
+        return round(down_bps / Fraction(ratio) / (self.spines // self.planes * self.links_per_pair))
 
 
 class Clos3(Spec, frozen=True, kw_only=True, tag_field="kind", tag="clos3"):
