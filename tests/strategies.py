@@ -32,11 +32,12 @@ from fabric.spec import (
     Switch,
     ThroughputRecord,
     TrafficClass,
+    Watchdog,
 )
 from fabric.topology import Network, build_network
 from fabric.workload.job import Job
 
-__all__ = ["POOL_FRAMES", "scenarios", "with_pool"]
+__all__ = ["POOL_FRAMES", "scenarios", "watchdogs", "with_pool"]
 
 ROOMY_BUFFER_BYTES = 10**12 - 1
 POOL_FRAMES = (8, 3, 1, 20, 40, 400)
@@ -137,6 +138,7 @@ def _switches(draw: st.DrawFn, classes: list[TrafficClass], *, frame_bytes: int,
         lossy=draw(_lossy(frame_bytes)),
         classes=tuple(classes),
         arbiter=pick(draw, ("fifo", "round_robin")),
+        watchdog=draw(watchdogs()),
         cut_through=cut_through and draw(st.booleans()),
     )
 
@@ -146,6 +148,23 @@ def _with_own(draw: st.DrawFn, each: TrafficClass, frame_bytes: int) -> TrafficC
     if each.pfc is False:
         return each.replace(lossy=draw(_lossy(frame_bytes)))
     return each.replace(pfc=draw(_pfc(frame_bytes)), ecn=draw(_ecn(frame_bytes)))
+
+
+def watchdogs() -> st.SearchStrategy[Watchdog | None]:
+    """None, most often; or one that polls every few microseconds."""
+
+    @st.composite
+    def drawn(draw: st.DrawFn) -> Watchdog:
+        poll_ps = pick(draw, (5_000_000, 1_234_567, 32_000_000))
+        return Watchdog(
+            poll=poll_ps,
+            detection=poll_ps * draw(st.integers(1, 3)),
+            restoration=poll_ps * draw(st.integers(1, 3)) + 1,
+            action=pick(draw, ("drop", "forward", "alert")),
+            restore=pick(draw, ("quiet", "time")),
+        )
+
+    return st.none() | st.none() | drawn()
 
 
 def _ecn(frame_bytes: int) -> st.SearchStrategy[Ecn]:

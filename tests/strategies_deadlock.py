@@ -13,7 +13,7 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
-from strategies import with_pool
+from strategies import watchdogs, with_pool
 from strategies_topology import pick
 from support_oracles import graph, link
 
@@ -51,8 +51,8 @@ class Cyclic(NamedTuple):
 
 
 @st.composite
-def cyclic(draw: st.DrawFn) -> Cyclic:
-    """A scenario whose flows may wait for each other in a circle."""
+def cyclic(draw: st.DrawFn, *, with_watchdog: bool = False) -> Cyclic:
+    """A scenario whose flows may wait for each other in a circle, and whose switches may know a way out."""
     deadlock = pick(draw, ("report", "stop"))
     is_ring = draw(st.booleans())
     switches = draw(st.integers(3, 6))
@@ -82,7 +82,7 @@ def cyclic(draw: st.DrawFn) -> Cyclic:
             )
         )
     topology, network = graph(*cables, default=link(rate, pick(draw, DELAYS), gap=pick(draw, (0, 20))))
-    switch = draw(_switches())
+    switch = draw(_switches()).replace(watchdog=draw(watchdogs()) if with_watchdog else None)
     scenario = Scenario(
         topology=topology,
         switch=switch,

@@ -73,8 +73,8 @@ def test_both_engines_say_the_same() -> None:
     """Set, frames and instant, whatever the chunks and the window."""
     seen: Counter[str] = Counter()
 
-    @settings(PROFILE, max_examples=FRESH_CASES or 80)
-    @given(case=cyclic(), steps=chunks, window=st.floats(0, 1))
+    @settings(PROFILE, max_examples=FRESH_CASES or 120)
+    @given(case=cyclic(with_watchdog=True), steps=chunks, window=st.floats(0, 1))
     def same_bits(case: Cyclic, steps: list[Chunk], window: float) -> None:
         lowered = lower(case.scenario, network=case.network)
         outcome = compare_engines(lowered, steps=steps, window=window)
@@ -82,7 +82,7 @@ def test_both_engines_say_the_same() -> None:
 
     same_bits()
     print(dict(seen))
-    assert min(seen[each] for each in ("FINISHED", "STALLED", "DEADLOCK", "several links")) >= 5, seen
+    assert min(seen[each] for each in ("FINISHED", "STALLED", "DEADLOCK", "several links", "broken", "mitigated")) >= 2, seen
 
 
 def what_happened(outcome: Outcome) -> list[str]:
@@ -94,6 +94,10 @@ def what_happened(outcome: Outcome) -> list[str]:
         kinds.append("several deadlocks")
     if len({*channels["class"].tolist()}) > 1:
         kinds.append("several classes")
+    if (channels["broken_ps"] >= 0).any():
+        kinds.append("broken")
+    if len(outcome.rows["watchdog"]):
+        kinds.append("mitigated")
     return kinds
 
 
