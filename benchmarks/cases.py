@@ -263,14 +263,18 @@ COLLECTIVES: tuple[Case, ...] = (
 
 VARIANT_GOAL = 1.25
 """Times the nanoseconds per hop of the case beside which a variant stands."""
+BASE_RTT = Duration("9us")
+"""Eight links of 1 us, four frames there and four ACKs back: 8.4 us and a little more."""
+WINDOW = Size("450KB")
+"""What the line carries in that time."""
 DCTCP_ECN = Ecn(kmin=Size("1200KB"), kmax=Size("1200KB"), pmax=1.0)
 """One threshold, and no chance."""
 CONTROLS: dict[str, tuple[Congestion, Switch]] = {
     "none": (NoCongestionControl(), SWITCH),
-    "window": (FixedWindow(window=Size("600KB")), SWITCH),
-    "dctcp": (Dctcp(window=Size("600KB")), SWITCH.replace(ecn=DCTCP_ECN)),
+    "window": (FixedWindow(window=WINDOW), SWITCH),
+    "dctcp": (Dctcp(window=WINDOW), SWITCH.replace(ecn=DCTCP_ECN)),
     "timely": (Timely(), SWITCH),
-    "hpcc": (Hpcc(base_rtt=Duration("12us")), SWITCH),
+    "hpcc": (Hpcc(base_rtt=BASE_RTT), SWITCH),
 }
 CHOICES = ("spray_random", "spray_round_robin", "adaptive", "flowlet")
 SPRAYED = Transport(reliability=SelectiveRepeat(reorder=1024))

@@ -4,7 +4,7 @@ from libc.string cimport memcmp
 
 from fabric.engine.build cimport allocate_paths, prepare_choice
 from fabric.engine.elsewhere cimport ON_COMPLETE_ELSEWHERE
-from fabric.engine.link cimport set_rate
+from fabric.engine.link cimport START_PHASE_PS, set_rate
 from fabric.engine.node cimport HOST, Node
 from fabric.engine.packet cimport TTL_SHIFT
 from fabric.engine.port cimport ODD_RECORDED, ODD_TICKS, RECORD_CHOSEN_FLOWS, Port
@@ -119,7 +119,8 @@ cdef i64 longest_window_ps(World* w, object lowered):
     """Within this time nodes can be run one by one, and a timer set at a start does not expire."""
     bounds = [1 << (32 - w.port_bits)]
     if lowered.n_ports:
-        bounds.append(int(lowered.port_delay_ps.min()))
+        # a frame that takes no time counts from the beginning of its nanosecond
+        bounds.append(int(lowered.port_delay_ps.min()) - (START_PHASE_PS if lowered.ties_by_start else 0))
     if lowered.window_ps:
         bounds.append(int(lowered.window_ps))
     rto_ps = lowered.transports["rto_ps"]
