@@ -13,7 +13,9 @@ from .matrix import matrices, matrix
 from .pairs import side_by_side
 from .queues import queues
 from .rates import rates
+from .redundancy import redundancy
 from .style import to_image
+from .through_failure import through_failure
 from .topology import topology
 from .utilisation import utilisation
 
@@ -26,8 +28,10 @@ __all__ = [
     "matrix",
     "queues",
     "rates",
+    "redundancy",
     "side_by_side",
     "slowdown_by_size",
+    "through_failure",
     "to_image",
     "topology",
     "utilisation",

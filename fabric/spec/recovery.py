@@ -44,6 +44,14 @@ class Recovery(Spec, frozen=True, kw_only=True):
     failover : {"next_port", "none"}
         What a NIC with several ports does with the flows of one that is isolated, or that no route leads on
         from: they move to the next port of the host, and back (default); or they wait.
+    collective_timeout : Duration
+        A collective operation fails that is not done so long after its first rank has entered it (NCCL's
+        watchdog); at least `dead`. Default 20ms.
+    on_timeout : {"wait", "fail", "reform"}
+        What a job does then (`fabric.resilience.run_recovering`): go on waiting (default); end; or form anew
+        without the hosts that are dead by then, and do what is left to do.
+    reform : Duration
+        How long that takes. Default 50ms.
     buckets : int
         Shares of each next hop in the tables of "resilient", 1 to 256. Default 16.
     """
@@ -55,15 +63,21 @@ class Recovery(Spec, frozen=True, kw_only=True):
     convergence: Duration = quantity("200us")
     restore: Duration = quantity("1ms")
     failover: Literal["next_port", "none"] = "next_port"
+    collective_timeout: Duration = quantity("20ms")
+    on_timeout: Literal["wait", "fail", "reform"] = "wait"
+    reform: Duration = quantity("50ms")
     buckets: int = 16
 
     def problems(self) -> Iterator[Problem]:
-        for name in ("suspect", "isolate", "dead", "convergence", "restore"):
+        for name in ("suspect", "isolate", "dead", "convergence", "restore", "collective_timeout", "reform"):
             if getattr(self, name) > LARGEST_TIME_PS:
                 yield name, getattr(self, name), "a duration of at most 2^60 ps (about 13 days)"
         if self.isolate < self.suspect:
             yield "isolate", self.isolate, f"a duration of at least suspect ({self.suspect})"
         if self.dead < self.isolate:
             yield "dead", self.dead, f"a duration of at least isolate ({self.isolate})"
+        if self.collective_timeout < self.dead:
+            allowed = f"a duration of at least dead ({self.dead})"
+            yield "collective_timeout", self.collective_timeout, allowed
         if not 1 <= self.buckets <= MOST_BUCKETS:
             yield "buckets", self.buckets, f"an integer from 1 to {MOST_BUCKETS}"

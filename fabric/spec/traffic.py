@@ -337,6 +337,8 @@ class Collective(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="colle
         scenario file relative to that file), instead of `size` and `skew`.
     hosts : str
         Which hosts the ranks are on. Default "*".
+    without : tuple of str
+        Hosts of these that do not take part, by name or pattern, such as one that has failed. Default: none.
     order : {"as_named", "shuffled"}
         Ranks take hosts by number, or in an order drawn from the seed. Default "as_named".
     ranks_per_host : int
@@ -368,6 +370,7 @@ class Collective(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="colle
     skew: float = 0.0
     matrix: str | None = None
     hosts: str = "*"
+    without: tuple[str, ...] = ()
     order: Literal["as_named", "shuffled"] = "as_named"
     ranks_per_host: int = 1
     ranks: int | None = None

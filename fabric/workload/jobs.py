@@ -80,6 +80,10 @@ def build_jobs(scenario: Scenario, network: Network) -> list[Job]:
         kinds[kind] += 1
         path = f"traffic[{index}]"
         hosts = network.find_hosts(entry.hosts, path=f"{path}.hosts").astype(np.int64)
+        if isinstance(entry, CollectiveSpec):
+            for number, pattern in enumerate(entry.without):
+                out = network.find_hosts(pattern, path=f"{path}.without[{number}]")
+                hosts = hosts[~np.isin(hosts, out)]
         if entry.order == "shuffled":
             hosts = hosts[np.argsort(draws.bits(Stream.HOST_ORDER, hosts), kind="stable")]
         hosts = np.repeat(hosts, entry.ranks_per_host)
