@@ -138,7 +138,12 @@ def measure(result: fabric.Result) -> dict[str, Any]:
 
 def _deadlocks(result: fabric.Result) -> list[dict[str, Any]]:
     return [
-        {"formed_ps": one.formed_ps, "broken_ps": one.broken_ps, "frames": len(one.frames), "cycle": list(one.cycle)}
+        {
+            "formed_ps": one.formed_ps,
+            "broken_ps": one.broken_ps,
+            "frames": len(one.frames),
+            "cycle": list(one.cycle),
+        }
         for one in result.deadlocks
     ]
 

@@ -3,8 +3,8 @@
 Flows go along random walks from switch to switch, given as pins, in rings, around corners and back;
 some circle until their lifetime is over. Thresholds are static or dynamic, of a few frames; pools are small
 enough to bind; memory beside them is the automatic headroom, some, or none, so that frames can be lost
-too. Nobody sends a frame twice, so that all sources stop: what still waits in a switch when nothing is left to happen
-is deadlocked.
+too. Nobody sends a frame twice, so that all sources stop: what still waits in a switch when nothing is left
+to happen is deadlocked.
 """
 
 from __future__ import annotations

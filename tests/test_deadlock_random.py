@@ -1,8 +1,8 @@
 """The exact detection against the definitive criterion, and the static check against both, by chance.
 
-When all sources have stopped and nothing is left to happen, what still waits in switches is deadlocked: that
-is the criterion, and the detection has to say the same, no sooner and no later than in the other engine. Routes
-that the static check calls free of cycles must never end like that.
+When all sources have stopped and nothing is left to happen, what still waits in switches is deadlocked:
+that is the criterion, and the detection has to say the same, no sooner and no later than in the other
+engine. Routes that the static check calls free of cycles must never end like that.
 `FABRIC_CASES=10000 pytest tests/test_deadlock_random.py --hypothesis-seed=7` tries so many fresh cases.
 """
 
@@ -73,7 +73,7 @@ def test_both_engines_say_the_same() -> None:
     """Set, frames and instant, whatever the chunks and the window."""
     seen: Counter[str] = Counter()
 
-    @settings(PROFILE, max_examples=FRESH_CASES or 120)
+    @settings(PROFILE, max_examples=FRESH_CASES or 90)
     @given(case=cyclic(with_watchdog=True), steps=chunks, window=st.floats(0, 1))
     def same_bits(case: Cyclic, steps: list[Chunk], window: float) -> None:
         lowered = lower(case.scenario, network=case.network)
@@ -82,7 +82,12 @@ def test_both_engines_say_the_same() -> None:
 
     same_bits()
     print(dict(seen))
-    assert min(seen[each] for each in ("FINISHED", "STALLED", "DEADLOCK", "several links", "broken", "mitigated")) >= 2, seen
+    assert (
+        min(
+            seen[each] for each in ("FINISHED", "STALLED", "DEADLOCK", "several links", "broken", "mitigated")
+        )
+        >= 2
+    ), seen
 
 
 def what_happened(outcome: Outcome) -> list[str]:
@@ -99,5 +104,3 @@ def what_happened(outcome: Outcome) -> list[str]:
     if len(outcome.rows["watchdog"]):
         kinds.append("mitigated")
     return kinds
-
-

@@ -2,9 +2,9 @@
 
 The table is that of `test_oracle_deadlock`; every verdict there is compared with the drain as well. Here its
 rows run on both engines with either arbiter, for a time that the readable one can do; and frames that
-circle in a loop of routes until their lifetime is over (Hu et al., "Deadlocks in Datacenter Networks: Why Do They
-Form, and How to Avoid Them", HotNets 2016): n switches, a lifetime of T hops, k = ceil((T - 1) / n) passes over
-the first link, which can carry B / k of what a host injects, and not more.
+circle in a loop of routes until their lifetime is over (Hu et al., "Deadlocks in Datacenter Networks: Why
+Do They Form, and How to Avoid Them", HotNets 2016): n switches, a lifetime of T hops,
+k = ceil((T - 1) / n) passes over the first link, which can carry B / k of what a host injects, and not more.
 """
 
 from __future__ import annotations
@@ -17,7 +17,19 @@ from typing import Any
 import numpy as np
 import pytest
 from support_deadlock import LINE_GBPS, Setting, Verdict, at_rate, clos, judge, ring, square
-from support_oracles import GBPS, MS, SECOND, US, graph, link, lossless_switch, message, messages, open_loop, run
+from support_oracles import (
+    GBPS,
+    MS,
+    SECOND,
+    US,
+    graph,
+    link,
+    lossless_switch,
+    message,
+    messages,
+    open_loop,
+    run,
+)
 
 from fabric._core import Engine
 from fabric.lowered import DropReason
@@ -75,7 +87,8 @@ class TestBothEngines:
         """Goodput stays zero: long after, the very same frames wait."""
         (cables, streams), _, _ = ROWS[row]
         short, long = (
-            judge(cables, streams, arbiter="fifo", setting=Setting(duration_ms=duration)) for duration in (1, 20)
+            judge(cables, streams, arbiter="fifo", setting=Setting(duration_ms=duration))
+            for duration in (1, 20)
         )
         assert (short.formed_ps, short.links, short.end_ps) == (long.formed_ps, long.links, long.end_ps)
 
@@ -199,7 +212,7 @@ class TestRoutingLoop:
 
 
 def test_instants_are_reported() -> None:
-    """Detection times of the rows with a deadlock, FIFO, in us: of the order of the time to fill the buffers."""
+    """Detection times of the rows with a deadlock, with FIFO: of the order of the time to fill buffers."""
     formed: dict[str, Verdict] = {
         name: judge(*case, arbiter="fifo", setting=Setting(duration_ms=1))
         for name, (case, fifo, _) in ROWS.items()

@@ -110,9 +110,7 @@ class TestTimes:
                 watchdog=Watchdog(detection="100us", restoration="100us", poll="20us"),
             ),
             transport=Transport(congestion=NoCongestionControl()),
-            traffic=(
-                Flows(flows=tuple(Flow(source=s, destination=0, size="8MB") for s in range(1, 17))),
-            ),
+            traffic=(Flows(flows=tuple(Flow(source=s, destination=0, size="8MB") for s in range(1, 17))),),
         )
         result = fabric.run(scenario)
         assert result.status == "FINISHED"

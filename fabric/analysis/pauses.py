@@ -2,7 +2,8 @@
 
 A switch pauses a link into it when what came over that link fills its buffer. If a link out of it was
 paused at that moment, that is why; of several the one that was paused last. If none was, the switch itself
-was short of bandwidth: a root. The first pause of every link makes a forest, with the roots where pauses began.
+was short of bandwidth: a root. The first pauses of all links make a forest; its roots are where pauses
+began.
 """
 
 from __future__ import annotations
@@ -98,7 +99,9 @@ def _cause(first: Pause, links: Sequence[Sequence[Pause]]) -> int | None:
         if one.sender != first.receiver or one.traffic_class != first.traffic_class:
             continue
         for other in others:
-            holds = other.begin_ps < first.begin_ps and (other.end_ps is None or other.end_ps > first.begin_ps)
+            holds = other.begin_ps < first.begin_ps and (
+                other.end_ps is None or other.end_ps > first.begin_ps
+            )
             # what was first paused after this link cannot be why this one was first paused
             if holds and others[0].begin_ps < first.begin_ps:
                 best = max(best or (-1, -1), (other.begin_ps, number))

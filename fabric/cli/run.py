@@ -143,7 +143,7 @@ def _add_picture(result: Result, target: Path) -> list[str]:
 
 
 def _pictures(result: Result) -> tuple[dict[str, bytes], list[str]]:
-    """Return pictures by name: a deadlock, if there is one; queues if they were recorded, else what flows took."""
+    """Return pictures by name: a deadlock, if there is one; queues if recorded, else what flows took."""
     from fabric.plot import to_image
 
     notes = []

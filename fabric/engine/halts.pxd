@@ -26,15 +26,15 @@ cdef inline bint halt(World* w) noexcept nogil:
             look_for_deadlock(w, w.now_ps - 1)
         elif w.now_ps % w.deadlocks.interval_ps == 0:
             look_for_deadlock(w, w.now_ps - w.deadlocks.lookahead_ps)
-        if w.now_ps >= w.deadlocks.stop_ps:
-            return True
+    if w.now_ps >= w.deadlocks.stop_ps:
+        return True
     if polls:
         poll(w)
     if changes:
         apply_faults(w)
     if (polls or changes) and w.deadlocks.standing:
         find_broken(w, w.now_ps)
-    w.halt_ps = w.faults.next_ps
+    w.halt_ps = sooner(w.faults.next_ps, w.deadlocks.stop_ps)
     if w.watchdog.poll_ps:
         w.halt_ps = sooner(w.halt_ps, w.watchdog.next_ps)
     if looks(w):
@@ -46,7 +46,7 @@ cdef inline i64 next_halt_or(const World* w, i64 due_ps) noexcept nogil:
     """How far the clock may jump where nothing is due before an instant."""
     if due_ps == NEVER and w.faults.next_ps == NEVER and not watchdog_may_act(w):
         return NEVER
-    due_ps = sooner(due_ps, w.faults.next_ps)
+    due_ps = sooner(due_ps, sooner(w.faults.next_ps, w.deadlocks.stop_ps))
     if w.watchdog.poll_ps:
         due_ps = sooner(due_ps, w.watchdog.next_ps)
     if looks(w) and w.now_ps < w.deadlocks.quiet_ps:

@@ -9,7 +9,7 @@ drawn that the deadlock touches.
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from fabric.errors import FabricError
 from fabric.result import Result
@@ -64,7 +64,9 @@ def deadlock(result: Result, *, number: int = 0, ax: Axes | None = None) -> Axes
     """
     found = result.deadlocks
     if not 0 <= number < len(found):
-        raise FabricError(f"deadlock {number} is not in this result, which has {counted(len(found), 'deadlock')}")
+        raise FabricError(
+            f"deadlock {number} is not in this result, which has {counted(len(found), 'deadlock')}"
+        )
     chosen = found[number]
     place = _places(result, chosen)
     with styled(ax, size=(8.6, 5.6)) as axes:
@@ -150,18 +152,31 @@ def _draw_links(ax: Axes, chosen: Deadlock, place: dict[str, Place]) -> None:
         link = str(row["link"])
         sender, receiver = (place[name] for name in _ends(link))
         on_cycle = link in chosen.cycle
-        style = {"shrinkA": SHORT, "shrinkB": SHORT, "zorder": 3 if on_cycle else 2}
+        style: dict[str, Any] = {"shrinkA": SHORT, "shrinkB": SHORT, "zorder": 3 if on_cycle else 2}
         ax.add_patch(
             FancyArrowPatch(
-                sender, receiver, connectionstyle=f"arc3,rad={BEND}", arrowstyle="-|>", mutation_scale=16,
-                color=ACCENT, lw=3.2 if on_cycle else 1.2, **style,
-            )  # fmt: skip
+                sender,
+                receiver,
+                connectionstyle=f"arc3,rad={BEND}",
+                arrowstyle="-|>",
+                mutation_scale=16,
+                color=ACCENT,
+                lw=3.2 if on_cycle else 1.2,
+                **style,
+            )
         )
         ax.add_patch(
             FancyArrowPatch(
-                receiver, sender, connectionstyle=f"arc3,rad={-PAUSE_BEND}", arrowstyle="->", mutation_scale=10,
-                color=PAUSE_COLOUR, lw=1.2, linestyle=":", **style,
-            )  # fmt: skip
+                receiver,
+                sender,
+                connectionstyle=f"arc3,rad={-PAUSE_BEND}",
+                arrowstyle="->",
+                mutation_scale=10,
+                color=PAUSE_COLOUR,
+                lw=1.2,
+                linestyle=":",
+                **style,
+            )
         )
         x, y = _free_place(sender, receiver, texts)
         texts.append((x, y))

@@ -61,7 +61,8 @@ def pause_tree(result: Result, *, ax: Axes | None = None) -> Axes:
         for one in result.deadlocks:
             axes.axvline(one.formed_ps / scale, color=ACCENT, lw=1.2, zorder=4)
         axes.set(
-            xlim=((first_ps - 0.02 * (end_ps - first_ps)) / scale, end_ps / scale), ylim=(len(shown) - 0.4, -0.6)
+            xlim=((first_ps - 0.02 * (end_ps - first_ps)) / scale, end_ps / scale),
+            ylim=(len(shown) - 0.4, -0.6),
         )
         names = [f"{SET_IN * link.depth}{_name(link)}" for link in shown]
         axes.set_yticks(range(len(shown)), names, fontsize=NOTE_SIZE, ha="left")
@@ -76,7 +77,9 @@ def _texts(result: Result, spread: list[PausedLink], shown: int) -> tuple[str, s
     roots = sum(link.cause is None for link in spread)
     text = f"{counted(len(spread), 'paused link')}, {counted(roots, 'root')}"
     name = f"{result.provenance.name}: " if result.provenance.name else ""
-    note = "Set in below a link: what was first paused while that link was, by the switch that it leads out of."
+    note = (
+        "Set in below a link: what was first paused while that link was, by the switch that it leads out of."
+    )
     if result.deadlocks:
         when = ", ".join(spaced(time_text(one.formed_ps)) for one in result.deadlocks[:3])
         note += f" Orange: a deadlock forms ({when})."
@@ -101,7 +104,10 @@ def _name(link: PausedLink) -> str:
 
 def _draw_row(ax: Axes, row: int, link: PausedLink, end_ps: int, scale: float) -> None:
     spans = [
-        (pause.begin_ps / scale, ((end_ps if pause.end_ps is None else pause.end_ps) - pause.begin_ps) / scale)
+        (
+            pause.begin_ps / scale,
+            ((end_ps if pause.end_ps is None else pause.end_ps) - pause.begin_ps) / scale,
+        )
         for pause in link.pauses
     ]
     colour = COLOURS[0] if link.cause is None else COLOURS[4]

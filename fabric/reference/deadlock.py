@@ -277,6 +277,6 @@ class DeadlockSearch:
 
 
 def _surely_shared(account: IngressAccount, bytes_kept: int) -> int:
-    """What so many bytes of an account occupy of the pool at least: no more than its headroom is beside it."""
+    """What so many bytes of an account occupy of the pool at least: its headroom may hold some of them."""
     beside = account.profile.headroom_bytes + account.profile.reserved_bytes
     return max(0, bytes_kept - beside)

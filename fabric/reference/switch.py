@@ -104,7 +104,8 @@ class Switch(Node):
                 self._send_pfc(port, traffic_class, pause=True)
 
     def drop_queue(self, port: Port, traffic_class: int, now_ps: int) -> int:
-        """Drop all that waits in a class queue; returns how many frames. Senders may go on, but are not told yet."""
+        """Drop all that waits in a class queue; returns how many frames. Senders that may go on are told
+        when their ports are tried."""
         queue, frames = self.queues[port.local][traffic_class], 0
         while not queue.is_empty():
             waiting = queue.pop(now_ps)

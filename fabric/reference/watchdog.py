@@ -147,7 +147,12 @@ class Watchdog:
         if self._action == DROP:
             frames = switch.drop_queue(port, c, now_ps)
         self._recorder.on_watchdog(
-            port=port.number, traffic_class=c, kind=DETECTED, frames=frames, size_bytes=size_bytes, now_ps=now_ps
+            port=port.number,
+            traffic_class=c,
+            kind=DETECTED,
+            frames=frames,
+            size_bytes=size_bytes,
+            now_ps=now_ps,
         )
         self._clock.schedule_start(now_ps, switch.number, port.number, ends_frame=False)
 

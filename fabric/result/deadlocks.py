@@ -1,8 +1,9 @@
 """Deadlocks of a run: as tables, and each as an object that says what happened.
 
-A deadlock is a set of links of a class, all paused, each of whose far ends can never resume because what it
-holds waits for links of the set (`docs/design.md`, section 12). Within it, a link *waits for* another if frames
-that came over the one stand in the queue of the other. The shortest cycle of these is what a person looks at.
+A deadlock is a set of links of a class, all paused, each of whose far ends can never resume because what
+it holds waits for links of the set (`docs/design.md`, section 13). Within it, a link *waits for* another if
+frames that came over the one stand in the queue of the other. The shortest cycle of these is what a person
+looks at.
 
 The flow that closed it: whose frame made the far end of the last paused link send that PAUSE, or if a
 frame's arrival was the last straw, the flow of that frame.
@@ -160,15 +161,15 @@ class Deadlock:
     def lines(self) -> Iterator[str]:
         """Say what happened, in a few lines."""
         first = self.cycle[:1]
-        yield (
-            f"formed at {time_text(self.formed_ps)}, closed by flow {self.closing_flow} at {self.closing_link}; "
-            + ("it stands" if self.broken_ps < 0 else f"broken at {time_text(self.broken_ps)}")
-        )
+        ends = "it stands" if self.broken_ps < 0 else f"broken at {time_text(self.broken_ps)}"
+        yield f"formed at {time_text(self.formed_ps)}; {ends}"
+        yield f"closed by flow {self.closing_flow} at {self.closing_link}"
         yield f"cycle: {', '.join((*self.cycle, *first))}"
         queued = dict(zip(self.links["link"], self.links["queue_bytes"], strict=True))
         paused = dict(zip(self.links["link"], self.links["paused_ps"], strict=True))
         for link in self.cycle:
-            yield f"  {link}: {size_text(int(queued[link]))} wait, paused since {time_text(int(paused[link]))}"
+            since = time_text(int(paused[link]))
+            yield f"  {link}: {size_text(int(queued[link]))} wait, paused since {since}"
         names = self.flows
         more = f" and {len(names) - LISTED_FLOWS} more" if len(names) > LISTED_FLOWS else ""
         yield (

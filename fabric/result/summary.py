@@ -212,11 +212,11 @@ class Summary(Mapping[str, Any]):
             ends = "stands" if one["broken_ps"] is None else f"broken at {time_text(one['broken_ps'])}"
             links = ", ".join(cycle[:LISTED_LINKS]) + (", ..." if len(cycle) > LISTED_LINKS else "")
             texts.append(
-                f"formed at {time_text(one['formed_ps'])}, {ends}: {counted(len(cycle), 'link')} wait in a circle: "
-                f"{links}\n"
-                f"  closed by flow {one['closing_flow']} at {one['closing_link']}; {counted(one['links'], 'link')}, "
-                f"{counted(one['frames'], 'frame')} ({size_text(one['queue_bytes'])}) of "
-                f"{counted(len(one['flows']), 'flow')} in all"
+                f"formed at {time_text(one['formed_ps'])}, {ends}: "
+                f"{counted(len(cycle), 'link')} wait in a circle: {links}\n"
+                f"  closed by flow {one['closing_flow']} at {one['closing_link']}; in all "
+                f"{counted(one['links'], 'link')} and {counted(one['frames'], 'frame')} "
+                f"({size_text(one['queue_bytes'])}) of {counted(len(one['flows']), 'flow')}"
             )
         if len(self["deadlocks"]) > LISTED:
             texts.append(f"and {len(self['deadlocks']) - LISTED} more")

@@ -55,9 +55,9 @@ class Run(Spec, frozen=True, kw_only=True):
         instant at which the last ACK reaches that flow's sender, wherever it is, as in simulators with
         one list of events.
     deadlock : {"off", "report", "stop"}
-        Whether PFC deadlocks are looked for (`docs/deadlock.md`). "report" (default): each is in the result, with
-        the instant at which it formed, its cycle, frames and flows, and the run goes on. "stop": the run ends
-        at the first look that follows, some microseconds later. "off": not.
+        Whether PFC deadlocks are looked for (`docs/deadlock.md`). "report" (default): each is in the result,
+        with the instant at which it formed, its cycle, frames and flows, and the run goes on. "stop": the
+        run ends at the first look that follows, some microseconds later. "off": not.
     """
 
     seed: int = 1

@@ -172,26 +172,27 @@ class Pfc(Spec, frozen=True, kw_only=True):
 class Watchdog(Spec, frozen=True, kw_only=True):
     """What a switch does about a queue that PFC stops for too long.
 
-    All switches poll at once. A queue of a lossless class is *stalled* at a poll if it holds frames and its peer
-    has paused it since the poll before, or longer. After so many stalled polls in a row that `detection` has
-    passed it is *mitigated*, and later *restored*. The defaults are SONiC's for 32 ports (`pfcwd`: 200 ms each,
-    drop; github.com/sonic-net/SONiC/wiki/PFC-Watchdog, github.com/sonic-net/sonic-utilities `pfcwd/main.py`);
-    `Watchdog(poll="100ms", detection="200ms", restoration="200ms", restore="time")` is Junos'.
+    All switches poll at once. A queue of a lossless class is *stalled* at a poll if it holds frames and its
+    peer has paused it since the poll before, or longer. After so many stalled polls in a row that
+    `detection` has passed it is *mitigated*, and later *restored*. The defaults are those of SONiC's `pfcwd`
+    for up to 32 ports (github.com/sonic-net/sonic-utilities, `pfcwd/main.py`: 200 ms each, drop; twice that
+    for 33 to 64 ports). Junos' are `Watchdog(poll="100ms", restore="time")`.
 
     Parameters
     ----------
     detection : Duration
         A queue that is stalled for so long is mitigated: at the latest one poll after that. Default 200ms.
     restoration : Duration
-        When it is restored: after its peer has not paused it for so long, or after so much time. Default 200ms.
+        When it is restored: after its peer has not paused it for so long, or after so much time. Default
+        200ms.
     poll : Duration
         From one poll to the next; at most the shorter of the two. Default 200ms.
     action : {"drop", "forward", "alert"}
         "drop" (default): what waits in the queue is dropped, and what comes for it until it is restored.
         "forward": it sends although it is paused. "alert": nothing, but it is in the result.
     restore : {"quiet", "time"}
-        "quiet" (default, SONiC): once the peer has been quiet for `restoration`. "time" (Junos): `restoration`
-        after the detection, whatever the peer does.
+        "quiet" (default, SONiC): once the peer has been quiet for `restoration`. "time" (Junos):
+        `restoration` after the detection, whatever the peer does.
     """
 
     detection: Duration = quantity("200ms")
