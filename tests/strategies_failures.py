@@ -45,7 +45,7 @@ def with_failures(draw: st.DrawFn, scenario: Scenario) -> Scenario:
     delays_ps = st.sampled_from(DELAYS_PS)
     suspect_ps, isolate_ps = sorted((0, draw(delays_ps)))
     recovery = Recovery(
-        reroute=pick(draw, (*choices, "resilient") if plain else choices),
+        reroute=pick(draw, ("ecmp", "resilient", "resilient", *choices[1:]) if plain else choices),
         suspect=suspect_ps,
         isolate=isolate_ps,
         convergence=draw(delays_ps),

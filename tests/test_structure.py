@@ -60,7 +60,8 @@ LAYERS: dict[str, set[str]] = {
         "workload",
     },
     "bench": {"analysis", "errors", "result", "simulate", "spec", "topology", "workload"},
-    "plot": {"analysis", "errors", "result", "topology"},
+    "resilience": {"errors", "failures", "result", "simulate", "spec", "topology", "units"},
+    "plot": {"analysis", "errors", "failures", "resilience", "result", "topology"},
     "convert": {
         *("errors", "formats", "io", "result", "scenario"),
         *("spec", "topology", "units", "workload"),
@@ -70,7 +71,8 @@ LAYERS: dict[str, set[str]] = {
         *("spec", "topology"),
     },
     "cli": {
-        *("bench", "checks", "convert", "errors", "formats", "interrupt", "io", "plot", "result", "scenario"),
+        *("bench", "checks", "convert", "errors", "failures", "formats", "interrupt", "io", "plot"),
+        *("resilience", "result", "scenario"),
         *("simulate", "spec", "sweep", "topology", "training", "units", "validation", "version"),
     },
     "__main__": {"cli"},

@@ -1,4 +1,4 @@
-"""`fabric failures`: what fails in a scenario and when that is noticed, what it costs, what redundancy is worth."""
+"""`fabric failures`: what fails and when that is noticed, what it costs, what redundancy is worth."""
 
 from __future__ import annotations
 
@@ -22,10 +22,16 @@ def add(commands: Any) -> None:
     parser.add_argument("scenario", metavar="FILE", help="scenario file (TOML)")
     add_overrides(parser)
     what = parser.add_mutually_exclusive_group()
-    what.add_argument("--cost", action="store_true", help="run with and without, and take the lost time apart")
-    what.add_argument("--recover", action="store_true", help="run, with what recovery.on_timeout says of the job")
     what.add_argument(
-        "--redundancy", action="store_true", help="run the job on fabrics with different reserves, and compare"
+        "--cost", action="store_true", help="run with and without, and take the lost time apart"
+    )
+    what.add_argument(
+        "--recover", action="store_true", help="run, with what recovery.on_timeout says of the job"
+    )
+    what.add_argument(
+        "--redundancy",
+        action="store_true",
+        help="run the job on fabrics with different reserves, and compare",
     )
     what.add_argument("--draw", action="store_true", help="run, and draw the throughput through the failures")
     parser.add_argument(
@@ -70,7 +76,8 @@ def _list(scenario: Scenario) -> None:
     names = ("began", "suspected", "isolated", "converged", "dead", "ended", "restored")
     rows = [["failure", "of", *names]]
     rows += [
-        [each.kind, each.target, *(time_text(getattr(each, f"{name}_ps")) for name in names)] for each in found
+        [each.kind, each.target, *(time_text(getattr(each, f"{name}_ps")) for name in names)]
+        for each in found
     ]
     for line in align(rows, right=range(2, 9)) if found else ["nothing fails"]:
         print(f"  {line}")
@@ -99,7 +106,9 @@ def _recover(scenario: Scenario) -> int:
     rows = [["job", "from", "to", "ranks", "operations done", "given up"]]
     for each in recovered.phases:
         times = (time_text(each.began_ps), time_text(each.ended_ps))
-        rows.append([each.outcome, *times, str(each.ranks), str(each.operations), ", ".join(each.without) or "-"])
+        rows.append(
+            [each.outcome, *times, str(each.ranks), str(each.operations), ", ".join(each.without) or "-"]
+        )
     for line in align(rows, right=(1, 2, 3, 4)):
         print(f"  {line}")
     return DONE if recovered.is_finished else MISSED
@@ -134,10 +143,11 @@ def _drawn(scenario: Scenario, links: list[str] | None) -> Axes:
     from fabric.simulate import run
     from fabric.spec import ThroughputRecord
     from fabric.topology import build_network
+    from fabric.units import Duration
 
     found = milestones(find_occurrences(scenario, build_network(scenario.topology)), scenario.recovery)
     if scenario.record.throughput is None:
-        watched = ThroughputRecord(ports=tuple(links or ("*->host*",)), interval="10us")
+        watched = ThroughputRecord(ports=tuple(links or ("*->host*",)), interval=Duration("10us"))
         scenario = scenario.replace(record=scenario.record.replace(throughput=watched))
     return through_failure(run(scenario), found, links=tuple(links or ("*->host*",)))
 

@@ -1,4 +1,4 @@
-"""What becomes of each failure, and when: suspected, isolated, known everywhere, dead; repaired, in use again."""
+"""What becomes of each failure, and when: suspected, isolated, known, dead; repaired, used again."""
 
 from __future__ import annotations
 

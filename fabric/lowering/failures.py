@@ -69,12 +69,12 @@ class PlannedFailures:
         if self.failing is None or self.rerouter is None:
             return RouteChanges()
         own = columns["flow_port"].astype(np.int64)
-        ports = [own] * len(self.tables)
+        ports = [own] * len(self.failing.times_ps)
         if scenario.recovery.failover == "next_port":
             ports = ports_over_time(
                 self.failing,
                 network,
-                tables=self.tables,
+                tables=self.tables[1:],
                 host_edge=self.rerouter.host_edge,
                 source=columns["flow_source"],
                 destination=columns["flow_destination"],
@@ -82,8 +82,6 @@ class PlannedFailures:
             )
         return plan_changes(
             self.failing,
-            network,
-            rerouter=self.rerouter,
             tables=self.tables,
             flow_ports=ports,
             first_ports=own,

@@ -92,7 +92,7 @@ def plan_routes(
     rerouter : Rerouter
         Whose `routes()` are those of the beginning, over the pools of all.
     tables : list of numpy.ndarray of uint32 [switches, edges]
-        One for each of `failing.times_ps`.
+        That of the beginning, then one for each of `failing.times_ps`; equal ones are the same array.
     """
     paths = recovery.reroute
     rerouter = Rerouter(
@@ -105,33 +105,33 @@ def plan_routes(
     )
     everything = np.ones(network.n_links, dtype=np.bool_)
     known: dict[bytes, npt.NDArray[np.uint32]] = {}
-    tables: list[npt.NDArray[np.uint32]] = []
-    for near, far in zip(failing.near, failing.far, strict=True):
-        if paths in ("none", "end_host"):
-            near = far = everything
+
+    def table(near: BoolArray, far: BoolArray) -> npt.NDArray[np.uint32]:
         key = np.packbits(np.stack([near, far])).tobytes()
         if key not in known:
             known[key] = rerouter.entries(near, far)
-        tables.append(known[key])
+        return known[key]
+
+    tables = [table(everything, everything)]
+    for near, far in zip(failing.near, failing.far, strict=True):
+        stays = paths in ("none", "end_host")
+        tables.append(tables[0] if stays else table(near, far))
     return rerouter, tables
 
 
 def plan_changes(
     failing: Failing,
-    network: Network,
     *,
-    rerouter: Rerouter,
     tables: list[npt.NDArray[np.uint32]],
     flow_ports: list[npt.NDArray[np.int64]],
     first_ports: npt.NDArray[np.int64],
 ) -> RouteChanges:
     """What differs from one time to the next, in next hops and in the ports of flows."""
-    everything = np.ones(network.n_links, dtype=np.bool_)
     changes = RouteChanges()
     routes: dict[tuple[int, int], int] = {}
     moves: dict[tuple[bytes, bytes], int] = {}
-    table, ports = rerouter.entries(everything, everything), first_ports
-    for time_ps, next_table, next_ports in zip(failing.times_ps, tables, flow_ports, strict=True):
+    table, ports = tables[0], first_ports
+    for time_ps, next_table, next_ports in zip(failing.times_ps, tables[1:], flow_ports, strict=True):
         pair = (id(table), id(next_table))
         if next_table is not table and pair not in routes:
             places = np.flatnonzero(next_table.ravel() != table.ravel())

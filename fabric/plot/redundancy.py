@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 
 __all__ = ["redundancy"]
 
-WIDTH = 0.26
+WIDTH = 0.21
+FAINT = "#BBBBBB"
 
 
 def redundancy(options: Sequence[Redundancy], *, ax: Axes | None = None) -> Axes:
@@ -33,20 +34,24 @@ def redundancy(options: Sequence[Redundancy], *, ax: Axes | None = None) -> Axes
     -------
     Axes
     """
-    parts = list(options[0].failed_ps)
+    best_ps = options[0].healthy_ps
+    parts = ["nothing", *options[0].failed_ps]
     with styled(ax, size=(8.6, 4.4)) as axes:
         places = np.arange(len(options), dtype=np.float64)
         for number, part in enumerate(parts):
-            left = [100 * each.throughput_left(part) for each in options]
+            times = [each.failed_ps.get(part, each.healthy_ps) for each in options]
+            speed = [100 * best_ps / time_ps if time_ps > 0 else 0.0 for time_ps in times]
             at = places + (number - (len(parts) - 1) / 2) * WIDTH
-            axes.bar(at, left, width=WIDTH * 0.92, color=COLOURS[number], label=part)
-            for x, share in zip(at.tolist(), left, strict=True):
+            colour = FAINT if number == 0 else COLOURS[number - 1]
+            axes.bar(at, speed, width=WIDTH * 0.92, color=colour, label=part)
+            for x, share in zip(at.tolist(), speed, strict=True):
                 said = f"{share:.0f}" if share else "stops"
                 axes.text(x, share + 1.5, said, ha="center", fontsize=8, color=GREY)
         names = [f"{each.option}\n{each.switches} switches, {each.cables} cables" for each in options]
         axes.set_xticks(places, names, fontsize=8.5)
-        axes.set(ylabel="speed of the job that is left (%)", ylim=(0, 118))
+        axes.set(ylabel="speed of the job (%)", ylim=(0, 115))
         axes.grid(False, axis="x")
-        axes.legend(title="what fails", frameon=False, ncols=3, loc="upper left", fontsize=8.5)
-        title(axes, "what redundancy is worth when one part fails", note="over the whole job, which begins healthy")
+        axes.legend(title="what fails", frameon=False, fontsize=8.5, loc="upper left", bbox_to_anchor=(1, 1))
+        note = f"100 %: {options[0].option}, nothing fails; a failure comes after a tenth of the job"
+        title(axes, "What redundancy is worth when one part fails", note=note)
     return axes

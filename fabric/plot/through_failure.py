@@ -1,7 +1,7 @@
 """Throughput through a failure: what hosts receive over time, with what fails and what is done about it.
 
-Bins are those of the throughput recorder, several together where a run is long. Bands are failures, from their beginning to their repair; lines
-are the instants at which routes change next to them and everywhere.
+Bins are those of the throughput recorder, several together where a run is long. Bands are failures, from
+their beginning to their repair; lines are the instants at which routes change next to them and everywhere.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from fabric.errors import FabricError
 from fabric.result import Result
 from fabric.result.table import Array
+from fabric.result.text import time_text
 
 from .style import ACCENT, COLOURS, GREY, arrows, label_lines, styled, time_axis, title
 
@@ -24,12 +25,13 @@ if TYPE_CHECKING:
 
 __all__ = ["through_failure"]
 
-BINS = 400
+BINS = 160
 """Steps that a curve has at most."""
 MOST_NAMED = 2
 """Failures whose levels are drawn; of more only the bands are."""
+TERA_FROM_GBPS = 10_000
 ROOM = 1.22
-"""Height of the axes, in heights of the highest curve; the names of levels stand above it."""
+"""Height of the axes, in heights of the highest curve; what fails stands above it."""
 LEVELS = (("isolated_ps", "isolated"), ("converged_ps", "known everywhere"), ("restored_ps", "used again"))
 
 
@@ -66,15 +68,23 @@ def through_failure(
     with styled(ax) as axes:
         scale = time_axis(axes, end_ps)
         labels = []
-        top = 0.0
+        curves = []
         for number, pattern in enumerate(links):
             times, gbps = _summed(result, pattern, end_ps)
             colour = COLOURS[number % len(COLOURS)]
-            axes.step(times / scale, gbps, where="post", color=colour, lw=1.3)
-            labels.append((arrows(pattern), colour, float(gbps[-2:].mean())))
-            top = max(top, float(gbps.max()))
-        axes.set(ylabel="Throughput (Gbit/s)", ylim=(0, ROOM * top), xlim=(0, end_ps / scale))
-        _draw_failures(axes, milestones, scale=scale, end_ps=end_ps, top=top)
+            curves.append((times, gbps, colour))
+            labels.append((arrows(pattern), colour, float(gbps[len(gbps) // 2])))
+        top = max(float(gbps.max()) for _, gbps, _ in curves)
+        unit, gbps_a_unit = ("Tbit/s", 1000.0) if top >= TERA_FROM_GBPS else ("Gbit/s", 1.0)
+        for times, gbps, colour in curves:
+            axes.step(times / scale, gbps / gbps_a_unit, where="post", color=colour, lw=1.3)
+        axes.set(
+            ylabel=f"Throughput ({unit})",
+            ylim=(0, ROOM * top / gbps_a_unit),
+            xlim=(0, end_ps / scale),
+        )
+        labels = [(text, colour, height / gbps_a_unit) for text, colour, height in labels]
+        _draw_failures(axes, milestones, scale=scale, end_ps=end_ps)
         label_lines(axes, labels if len(links) > 1 else [])
         what = "received by all hosts" if tuple(links) == ("*->host*",) else "of links"
         note = result.summary.title() if result.provenance.name else ""
@@ -96,18 +106,21 @@ def _summed(result: Result, pattern: str, end_ps: int) -> tuple[Array, Array]:
     return times, np.append(gbps, gbps[-1])
 
 
-def _draw_failures(ax: Axes, milestones: Sequence[Milestones], *, scale: float, end_ps: int, top: float) -> None:
+def _draw_failures(ax: Axes, milestones: Sequence[Milestones], *, scale: float, end_ps: int) -> None:
     for each in milestones:
         end = each.ended_ps if 0 <= each.ended_ps < end_ps else end_ps
         ax.axvspan(each.began_ps / scale, end / scale, color=ACCENT, alpha=0.13, lw=0)
-    for number, each in enumerate(milestones[:MOST_NAMED]):
-        level = (1.16 - 0.09 * number) * top
-        ax.text(each.began_ps / scale, level, f" {each.target}", fontsize=8, color=ACCENT, va="center")
-        for name, said in LEVELS:
-            time_ps = getattr(each, name)
-            if 0 <= time_ps < end_ps and len(milestones) <= MOST_NAMED:
-                ax.axvline(time_ps / scale, color=GREY, lw=0.9, ls=":")
-                ax.text(time_ps / scale, 0.02 * top, f" {said}", fontsize=7.5, color=GREY, rotation=90, va="bottom")
+    if len(milestones) > MOST_NAMED:
+        return
+    for number, each in enumerate(milestones):
+        reached = [(said, getattr(each, name)) for name, said in LEVELS if 0 <= getattr(each, name) < end_ps]
+        for _, time_ps in reached:
+            ax.axvline(time_ps / scale, color=GREY, lw=0.9, ls=":")
+        words = [f"{each.target} fails at {time_text(each.began_ps)}"]
+        words += [f"{said} {time_text(time_ps)}" for said, time_ps in reached]
+        height = 0.965 - 0.055 * number
+        text = ax.text(0.99, height, ", ".join(words), transform=ax.transAxes, fontsize=8.5, color=ACCENT)
+        text.set(ha="right", va="top")
 
 
 def _named(milestones: Sequence[Milestones]) -> str:

@@ -1,10 +1,10 @@
 """Groups of next hops: as they come, weighted by rate, or as resilient tables.
 
 A hash picks one place of a group. In a plain group the number of places is that of the next hops, so when
-one is lost nearly every flow moves (of n next hops all but about 1/n of the flows keep nothing). A resilient
-group has a fixed number of places, `buckets` for each next hop there is when all is well; the places of a
-lost one go to the others in turn, and come back with it, so that no other flow moves (resilient hashing, as
-switch chips have it). While nothing is lost both pick alike.
+one is lost some flows of the others move too: with `hash * n >> 32` a fifth of them at n = 8 (with
+`hash % n` all but an eighth would). A resilient group has a fixed number of places, `buckets` for each next
+hop there is when all is well; the places of a lost one go to the others in turn, and come back with it, so
+that nobody else moves (resilient hashing, as switch chips have it). While nothing is lost both pick alike.
 """
 
 from __future__ import annotations

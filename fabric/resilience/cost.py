@@ -1,14 +1,15 @@
 """The time that failures cost, taken apart by runs that leave one cause after the other out.
 
 1. Nothing fails.
-2. What fails is drained instead: new routes from the instant of the failure on, nothing is lost. What this costs
-   more than 1 is *rehash imbalance*: less capacity, and flows that meet on what is left.
-3. It fails, and everybody knows at once. What this costs more than 2 is *retransmission*: frames on the way are lost
-   and sent again, mostly after a time-out.
+2. What fails is drained instead: new routes from the instant of the failure on, nothing is lost. What this
+   costs more than 1 is *rehash imbalance*: less capacity, and flows that meet on what is left.
+3. It fails, and everybody knows at once. What this costs more than 2 is *retransmission*: frames on the way
+   are lost and sent again, mostly after a time-out.
 4. It fails, and is noticed when it is. What this costs more than 3 is the *black hole*: what is sent into it
    meanwhile. Where all senders wait for a time-out anyway, a black hole that is shorter costs nothing.
 
-The parts add up to the whole exactly, as differences of runs do; each can be negative, as a new path can be better.
+The parts add up to the whole exactly, as differences of runs do; each can be negative, for a new path can be
+better than the old one.
 """
 
 from __future__ import annotations

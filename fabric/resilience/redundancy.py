@@ -1,14 +1,17 @@
 """Redundancy options compared: the same job, the same failures, fabrics built with different reserves.
 
-From a leaf-spine fabric whose hosts have one port each, with the same hosts, host bandwidth and leaf bandwidth:
+From a leaf-spine fabric whose hosts have one port each, with the same hosts and the same bandwidth of hosts
+and leaves:
 
 * *single*: as it is.
-* *dual-homed*: NICs with two ports of half the rate, to two leaves of one fabric; each leaf serves twice as many
-  ports.
-* *dual plane*: the same, but the two leaves and their spines belong to two fabrics (HPN, SIGCOMM 2024).
-* *spare spine*: one spine more than the bandwidth needs (Meta's RoCE fabric has 1 : 1.125).
+* *dual-homed*: NICs with two ports of half the rate, to two leaves of one fabric; each leaf serves twice as
+  many ports. Spines send to a host over either of its leaves, as a hash has it.
+* *dual plane*: the same, but the two leaves and their spines belong to two fabrics (Qian et al., "Alibaba
+  HPN", SIGCOMM 2024), so that what a host sends over one port arrives at one.
+* *spare spine*: one spine more than the bandwidth needs.
 
-In each one NIC cable, one leaf and one spine fail for good while the job runs. A job whose ranks are cut off stops.
+In each one NIC cable, one leaf and one spine fail for good while the job runs. A job whose ranks are cut off
+stops.
 """
 
 from __future__ import annotations
@@ -97,8 +100,12 @@ def _options(spec: LeafSpine) -> Iterator[tuple[str, LeafSpine]]:
         "fabric_link": spec.fabric_link,
     }
     half = spec.host_link.replace(rate=Rate(int(spec.host_link.rate) // 2))
-    two_ports = {"hosts_per_leaf": 2 * spec.hosts_per_leaf, "host_link": half, "ports_per_host": 2}
-    one_port = {"hosts_per_leaf": spec.hosts_per_leaf, "host_link": spec.host_link}
+    two_ports: dict[str, Any] = {
+        "hosts_per_leaf": 2 * spec.hosts_per_leaf,
+        "host_link": half,
+        "ports_per_host": 2,
+    }
+    one_port: dict[str, Any] = {"hosts_per_leaf": spec.hosts_per_leaf, "host_link": spec.host_link}
     double = spec.fabric_link.replace(rate=Rate(2 * int(spec.fabric_link.rate)))
     yield "single", LeafSpine(**fields, **one_port)
     yield "dual-homed", LeafSpine(**fields, **two_ports)
@@ -111,7 +118,11 @@ def _tried(name: str, scenario: Scenario, engine: EngineName) -> Redundancy:
     healthy_ps = end_ps(run(scenario, engine=engine, progress=False))
     at = Duration(healthy_ps // 10)
     cable = network.port_arrow(0)
-    failures = (LinkDown(link=cable, at=at), SwitchDown(switch="leaf0", at=at), SwitchDown(switch="spine0", at=at))
+    failures = (
+        LinkDown(link=cable, at=at),
+        SwitchDown(switch="leaf0", at=at),
+        SwitchDown(switch="spine0", at=at),
+    )
     failed_ps: dict[str, int] = {}
     for part, failure in zip(FAILED_PARTS, failures, strict=True):
         until = scenario.run.replace(until=Duration(PATIENCE * healthy_ps))

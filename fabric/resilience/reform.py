@@ -134,7 +134,7 @@ def run_recovering(scenario: Scenario, *, engine: EngineName = "native") -> Reco
 
 
 def _progress(result: Result, scenario: Scenario) -> tuple[int, int | None]:
-    """Operations done before the first that takes too long, and when that fails, if it does before the end."""
+    """Operations done before the first that takes too long, and when that one fails, if it does."""
     until_ps = scenario.run.until
     for number, row in enumerate(result.operations):
         entered_ps, left_ps = int(row["entered_ps"]), int(row["left_ps"])

@@ -28,7 +28,7 @@ class Recovery(Spec, frozen=True, kw_only=True):
     ----------
     reroute : {"ecmp", "up_down", "resilient", "end_host", "none"}
         What switches do. "ecmp" (default): shortest paths anew; where a group of next hops changes its size,
-        most flows of it change their path, and paths that go up again after down are taken where they are
+        flows of the others move too, and paths that go up again after down are taken where they are
         the shortest. "up_down": only paths that never do that, or none. "resilient": as "ecmp", but groups
         are tables of fixed size in which only the shares of dead next hops change hands. "end_host":
         switches do nothing; a flow changes its path after a time-out, its answers when frames come again
