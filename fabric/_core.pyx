@@ -174,7 +174,7 @@ cdef class Engine:
         return waiting_in(self.w)
 
     def deadlocks(self):
-        """The deadlocks that have formed so far; see `docs/design.md`, section 12.
+        """The deadlocks that have formed so far; see `docs/design.md`, section 13.
 
         Returns
         -------

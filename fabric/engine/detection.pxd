@@ -5,7 +5,7 @@
 # far ends can never resume: either so many of the ingress' bytes wait for channels of D that with all else
 # gone from the switch, when thresholds are highest, it is above XON still; or all of them do and none is on
 # the wire, so that no frame will ever leave, and only then an ingress is tested for RESUME (`docs/design.md`,
-# section 12, has the proof that this is exact). The set is found by striking channels until none is to strike.
+# section 13, has the proof that this is exact). The set is found by striking channels until none is to strike.
 #
 # Nothing leaves D, so it only grows. Hence no event has to be watched: every now and then somebody looks, and
 # the instant at which D came about follows from the times that frames and pauses carry: D at an earlier

@@ -3,7 +3,7 @@
 A *channel* is a class of a link between two switches. It is *frozen* while the account at its far end has
 paused it and no PFC frame of it is on its way. The deadlocked set is the greatest set of frozen channels
 whose accounts can never resume, because what they hold waits for channels of the set (`docs/design.md`,
-section 12). It is found by striking channels that may be resumed one day, until none is left to strike.
+section 13). It is found by striking channels that may be resumed one day, until none is left to strike.
 
 The set can change when a channel is frozen, when a frame joins the queue of one, when a frame leaves an
 account that has paused its sender, and when everything that was on the wire of a frozen channel has surely

@@ -194,7 +194,7 @@ class Simulator:
         return self._recorder.rows(stream, ports=self._ports, end_ps=self._tally.end_ps)
 
     def deadlocks(self) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
-        """The deadlocks that have formed so far; see `docs/design.md`, section 12.
+        """The deadlocks that have formed so far; see `docs/design.md`, section 13.
 
         Returns
         -------
