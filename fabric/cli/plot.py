@@ -52,5 +52,7 @@ def draw(result: Result, kind: str, ports: str | None = None) -> Axes:
         "slowdown": plot.slowdown_by_size,
         "utilisation": plot.utilisation,
         "rates": plot.rates,
+        "deadlock": plot.deadlock,
+        "pauses": plot.pause_tree,
     }
     return drawings[kind](result)
