@@ -78,6 +78,7 @@ class _Plan:
 
     lanes: list[_Lanes]
     group_hosts: list[Int64Array]
+    group_classes: list[Int64Array]
     group_job: Int64Array
     pair_group: Int64Array
     pair_template: Int64Array
@@ -145,10 +146,12 @@ def _plan(jobs: Sequence[Job]) -> _Plan:
     pairs: dict[tuple[int, int], int] = {}
     lanes: list[_Lanes] = []
     group_hosts: list[Int64Array] = []
+    group_classes: list[Int64Array] = []
     template_of: list[int] = []
     pair_of: list[int] = []
     for number, job in enumerate(jobs):
         program, hosts = job.program, job.host_of
+        classes = _rank_classes(job)
         for operation, index in enumerate(program.template.tolist()):
             template, ranks = program.templates[index], program.ranks_of(operation)
             if id(template) not in templates:
@@ -158,12 +161,14 @@ def _plan(jobs: Sequence[Job]) -> _Plan:
             if key not in groups:
                 groups[key] = len(group_hosts)
                 group_hosts.append(hosts[ranks])
+                group_classes.append(classes[ranks])
             template_of.append(templates[id(template)])
             pair_of.append(pairs.setdefault((groups[key], template_of[-1]), len(pairs)))
     distinct = np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
     return _Plan(
         lanes,
         group_hosts,
+        group_classes,
         np.array([job for job, _ in groups], dtype=np.int64),
         distinct[:, 0],
         distinct[:, 1],
@@ -217,11 +222,15 @@ def _follows(template: Template, number: Int64Array) -> tuple[Int64Array, Int64A
 
 @dataclass(frozen=True, eq=False)
 class _Connections:
-    """Connections between hosts, their ends and jobs; then those within a host; and which each lane takes."""
+    """Connections between hosts, their ends and jobs; then those within a host; and which each lane takes.
+
+    `end_class` has the class that an end of a connection brings, as a number among its job's; 0: none.
+    """
 
     source_host: Int64Array
     destination_host: Int64Array
     job: Int64Array
+    end_class: Int64Array
     n_local: int
     of_lane: Int64Array
 
@@ -230,7 +239,7 @@ def _connections(plan: _Plan) -> _Connections:
     """Find the connections, numbered in the order in which pairs of a group and a template use them."""
     first_lane = plan.first_lane
     total = int(first_lane[-1])
-    source_host, destination_host, key = (np.empty(total, dtype=np.int64) for _ in range(3))
+    source_host, destination_host, key, end_class = (np.empty(total, dtype=np.int64) for _ in range(4))
     group = np.repeat(plan.pair_group, np.diff(first_lane))
     sends = np.empty(total, dtype=np.bool_)
     for template, lanes in enumerate(plan.lanes):
@@ -239,6 +248,9 @@ def _connections(plan: _Plan) -> _Connections:
         hosts = np.array([plan.group_hosts[g] for g in plan.pair_group[pairs]], dtype=np.int64)
         hosts = hosts.reshape(len(pairs), lanes.n_ranks)
         source_host[rows], destination_host[rows] = hosts[:, lanes.source], hosts[:, lanes.destination]
+        classes = np.array([plan.group_classes[g] for g in plan.pair_group[pairs]], dtype=np.int64)
+        classes = classes.reshape(len(pairs), lanes.n_ranks)
+        end_class[rows] = np.maximum(classes[:, lanes.source], classes[:, lanes.destination])
         key[rows] = (lanes.source * lanes.n_ranks + lanes.destination) << 8 | lanes.channel
         sends[rows] = ~lanes.is_join
     lane = np.flatnonzero(sends)
@@ -247,7 +259,7 @@ def _connections(plan: _Plan) -> _Connections:
     begins[1:] = (np.diff(key[order]) != 0) | (np.diff(group[order]) != 0)
     first = order[begins]
     remote = source_host[first] != destination_host[first]
-    rank = np.lexsort((first, ~remote))
+    rank = np.lexsort((first, end_class[first], plan.group_job[group[first]], ~remote))
     of_lane = np.full(total, NO_CONNECTION, dtype=np.int64)
     of_lane[order] = _inverse(rank)[np.cumsum(begins) - 1]
     used = first[rank][: np.count_nonzero(remote)]
@@ -255,6 +267,7 @@ def _connections(plan: _Plan) -> _Connections:
         source_host[used],
         destination_host[used],
         plan.group_job[group[used]],
+        end_class[used],
         int(np.count_nonzero(~remote)),
         of_lane,
     )
@@ -268,19 +281,36 @@ def _connection_flows(
     size_bytes = np.maximum(1, _connection_bytes(plan, connections, columns)[:count])
     tables = []
     for number, job in enumerate(jobs):
-        own = connections.job == number
-        table = FlowTable.from_arrays(
-            connections.source_host[own],
-            connections.destination_host[own],
-            size_bytes=size_bytes[own],
-            label=job.name,
-            traffic_class=job.traffic_class,
-            transport=job.transport,
-            entry=job.entry,
-            path=job.path,
-        )
-        tables.append(table)
+        for place, name in enumerate([job.traffic_class, *_class_names(job)]):
+            own = (connections.job == number) & (connections.end_class == place)
+            if place and not own.any():
+                continue
+            table = FlowTable.from_arrays(
+                connections.source_host[own],
+                connections.destination_host[own],
+                size_bytes=size_bytes[own],
+                label=job.name if not place else f"{job.name}-{name}",
+                traffic_class=name,
+                transport=job.transport,
+                entry=job.entry,
+                path=job.path,
+            )
+            tables.append(table)
     return FlowTable.concatenate(tables)
+
+
+def _class_names(job: Job) -> list[str]:
+    """Traffic classes that ranks of a job bring to their connections."""
+    return sorted(set(job.rank_classes.values()))
+
+
+def _rank_classes(job: Job) -> Int64Array:
+    """Class of each rank: 1 + its place among the job's names; 0: none of its own."""
+    number = {name: place for place, name in enumerate(_class_names(job), start=1)}
+    classes = np.zeros(len(job.host_of), dtype=np.int64)
+    for rank, name in job.rank_classes.items():
+        classes[rank] = number[name]
+    return classes
 
 
 def _connection_bytes(plan: _Plan, connections: _Connections, columns: dict[str, Any]) -> Int64Array:

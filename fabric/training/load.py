@@ -1,0 +1,35 @@
+"""Files of training jobs.
+
+TOML: the fields of a `TrainingJob`, `model` as the name of a preset or a table of its shape; or a scenario, of
+which the first training job counts.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from pathlib import Path
+
+from fabric.errors import SpecError
+from fabric.spec.decode import convert
+from fabric.spec.training.job import TrainingJob
+
+__all__ = ["load_job"]
+
+
+def load_job(file: str | Path) -> TrainingJob:
+    """Read the file of a job.
+
+    Raises
+    ------
+    SpecError
+        If it cannot be read, is not TOML, or is not a job.
+    """
+    try:
+        document = tomllib.loads(Path(file).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise SpecError(str(file), error.strerror, "a file that can be read") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise SpecError(str(file), str(error), "a TOML file") from None
+    job = convert(document, TrainingJob, path=str(file))
+    assert isinstance(job, TrainingJob)
+    return job
