@@ -101,6 +101,10 @@ if TYPE_CHECKING:
         Uniform,
         host_count,
     )
+    from fabric.step import (
+        StepReport,
+        run_step,
+    )
     from fabric.sweep import (
         run_sweep,
     )
@@ -160,6 +164,7 @@ __all__ = [
     "Size",
     "Spec",
     "SpecError",
+    "StepReport",
     "Switch",
     "Table",
     "ThroughputRecord",
@@ -181,6 +186,7 @@ __all__ = [
     "plot",
     "reliability",
     "run",
+    "run_step",
     "run_sweep",
     "spec",
     "topology",
@@ -207,7 +213,9 @@ _NAMES = {
     "dump_scenario": "fabric.scenario",
     "json_schema": "fabric.scenario",
     "load_scenario": "fabric.scenario",
+    "StepReport": "fabric.step",
     "run": "fabric.simulate",
+    "run_step": "fabric.step",
     "run_sweep": "fabric.sweep",
 }
 """Where each public name is; the specs, which `fabric.spec` lists itself, are added to it."""

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from fabric.analysis.ideal import PathTimes, ideal_delivery_ps, serialisation_ps
 from fabric.errors import SimulationError
+from fabric.loads import busiest_ports, group_bytes
 from fabric.lowered import ON_ITS_WAY, POSTED, ROW, DropReason, Lowered
 from fabric.result import Category, Labels, Provenance, Result, Table
 from fabric.result.collect import (
@@ -26,8 +27,11 @@ from fabric.result.collect import (
     port_class_table,
     port_table,
 )
+from fabric.result.critical import critical_table
 from fabric.result.programs import OperationLabels, operation_table, rank_table, waiting_table
 from fabric.result.series import STREAM_OF, series_table
+from fabric.result.steps import step_tables
+from fabric.result.tasks import TaskLabels, link_table, task_table
 from fabric.routing import NO_PORT, hashed_words, trace_path
 from fabric.spec import Scenario
 from fabric.topology import Network
@@ -36,7 +40,17 @@ from fabric.workload import FlowTable, Job, Program
 from fabric.workload.collectives import busbw_factor
 from fabric.workload.flow_table import numbered_names
 
-__all__ = ["Built", "Engine", "build_result", "ideal_times", "labels_of", "recorded_tables"]
+__all__ = [
+    "Built",
+    "Engine",
+    "build_result",
+    "ideal_times",
+    "labels_of",
+    "operation_labels",
+    "own_ranks",
+    "recorded_tables",
+    "task_labels",
+]
 
 NOT_DELIVERED_EVER = -1
 """Ideal time of a flow that no path leads to."""
@@ -110,6 +124,8 @@ def build_result(
         "ranks": rank_table(columns, lowered=lowered, labels=operations, nodes=labels.nodes),
         "waiting": waiting_table(*waiting, columns, lowered=lowered, labels=operations),
     }
+    if any(job.purpose is not None for job in built.jobs):
+        tables |= training_tables(columns, built=built, operations=operations, ports=tables["ports"])
     lost = set()
     for name, stream in STREAM_OF.items():
         try:
@@ -131,6 +147,71 @@ def build_result(
         wall_s=wall_s,
         provenance=provenance,
     )
+
+
+def training_tables(
+    columns: dict[str, Any], *, built: Built, operations: OperationLabels, ports: Table
+) -> dict[str, Table]:
+    """Return what is known of training jobs: tasks, steps, communication, critical paths, loads of links."""
+    lowered, jobs = built.lowered, {job.name: job for job in built.jobs if job.purpose is not None}
+    nodes = np.array(built.network.names, dtype=np.str_)
+    labels = task_labels(built.jobs, operations)
+    tasks = task_table(columns, lowered=lowered, labels=labels, nodes=nodes)
+    n_ranks = {name: own_ranks(job) for name, job in jobs.items()}
+    facts = {name: job.purpose.facts for name, job in jobs.items() if job.purpose is not None}
+    steps, communication = step_tables(tasks, n_ranks=n_ranks, facts=facts)
+    dimensions, of = np.unique(np.array(labels.dimension, dtype=np.str_), return_inverse=True)
+    named = [str(name) for name in dimensions if name not in ("", "compute")]
+    group = np.array([named.index(name) if name in named else -1 for name in dimensions.tolist()])[of]
+    critical = critical_table(tasks, jobs=list(jobs), nodes=nodes)
+    link = busiest_ports(lowered, critical["operation"])
+    links = np.append(ports["link"], "")
+    columns_of = {name: critical.raw(name) for name in critical.columns}
+    return {
+        "tasks": tasks,
+        "steps": steps,
+        "communication": communication,
+        "critical": Table({**columns_of, "link": _category(links[link].tolist())}, name="critical"),
+        "loads": link_table(group_bytes(lowered, group, n_groups=len(named)), names=named, ports=ports),
+    }
+
+
+def own_ranks(job: Job) -> int:
+    """Ranks whose steps a training job's are; storage is none."""
+    own = None if job.purpose is None else job.purpose.n_ranks
+    return job.program.n_ranks if own is None else own
+
+
+def task_labels(jobs: Sequence[Job], operations: OperationLabels) -> TaskLabels:
+    """Return what the operations of all jobs are for; nothing, of those that are no training jobs."""
+    dimension: list[str] = []
+    what: list[str] = []
+    step, aside, own, message = [], [], [], []
+    for job in jobs:
+        count = len(job.program)
+        purpose = job.purpose
+        dimension += [""] * count if purpose is None else purpose.dimension
+        what += [""] * count if purpose is None else purpose.what
+        step.append(np.full(count, -1) if purpose is None else purpose.step)
+        aside.append(np.zeros(count, dtype=np.bool_) if purpose is None else purpose.aside)
+        own.append(np.full(count, own_ranks(job)))
+        named = purpose is not None and np.isin(np.array(purpose.dimension, dtype=np.str_), MESSAGES)
+        message.append((np.diff(job.program.task_base) == 2) & named)
+    return TaskLabels(
+        jobs=operations.jobs,
+        dimension=dimension,
+        what=what,
+        step=np.concatenate(step).astype(np.int64),
+        aside=np.concatenate(aside).astype(np.bool_),
+        own_ranks=np.concatenate(own).astype(np.int64),
+        is_message=np.concatenate(message).astype(np.bool_),
+        size_bytes=operations.size_bytes,
+        ranks=operations.ranks,
+    )
+
+
+MESSAGES = ("pp", "storage")
+"""Dimensions in which one rank sends to another."""
 
 
 def labels_of(built: Built) -> Labels:

@@ -21,6 +21,7 @@ from fabric.errors import FabricError, SpecError
 from fabric.io.directory import check_target
 from fabric.io.files import write_together
 from fabric.result import Result, Table
+from fabric.result.steps import PART_COLUMNS, step_numbers
 from fabric.scenario import load_scenario, with_values
 from fabric.simulate import EngineName, run
 from fabric.spec import Scenario
@@ -74,11 +75,15 @@ class SweepResult:
     def table(self) -> Table:
         """One row a run: its labels, how long flows took, the fullest queue, what was marked, paused, lost.
 
+        Of training jobs, instead of flows: the time of a step and where it goes.
+
         Times are those of flows that were delivered, -1 if none was; `slowdown_max` is against an empty
         network.
         """
+        trains = bool(self.results) and all("steps" in result.tables for result in self.results)
+        numbers = _step_numbers if trains else _numbers
         rows = [
-            {**one.labels, **_numbers(result)} for one, result in zip(self.runs, self.results, strict=True)
+            {**one.labels, **numbers(result)} for one, result in zip(self.runs, self.results, strict=True)
         ]
         columns = {key: [row[key] for row in rows] for key in (rows[0] if rows else {})}
         times = [key for key in columns if key.startswith("fct_")]
@@ -263,12 +268,12 @@ def _label(value: Any) -> str:
 
 def _numbers(result: Result) -> dict[str, Any]:
     summary = result.summary
-    times = summary["fct_ps"]
+    times, slowest = summary["fct_ps"], summary["slowdown"].get("max")
     return {
-        "fct_median_ps": int(times.get("p50", -1)),
-        "fct_p99_ps": int(times.get("p99", -1)),
-        "fct_max_ps": int(times.get("max", -1)),
-        "slowdown_max": float(summary["slowdown"].get("max", float("nan"))),
+        "fct_median_ps": _time(times, "p50"),
+        "fct_p99_ps": _time(times, "p99"),
+        "fct_max_ps": _time(times, "max"),
+        "slowdown_max": float("nan") if slowest is None else float(slowest),
         "queue_peak_bytes": int(result.ports["queue_peak_bytes"].max()),
         "marks": int(summary["marks"]),
         "paused_ps": int(summary["pauses"]["paused_ps"]),
@@ -278,10 +283,28 @@ def _numbers(result: Result) -> dict[str, Any]:
     }
 
 
+def _time(times: Mapping[str, Any], key: str) -> int:
+    """A completion time; -1 if nothing was delivered."""
+    return -1 if times.get(key) is None else int(times[key])
+
+
+def _step_numbers(result: Result) -> dict[str, Any]:
+    numbers = _numbers(result)
+    kept = ("queue_peak_bytes", "paused_ps", "drops", "status")
+    return {
+        **step_numbers(result.tables),
+        **{PORT_NAMES.get(name, name): numbers[name] for name in kept},
+    }
+
+
+PORT_NAMES = {"paused_ps": "ports_paused_ps"}
+"""Of what ports did, where ranks have a column of that name."""
+
 RESULT_COLUMNS = frozenset(
     (
         *("fct_median_ps", "fct_p99_ps", "fct_max_ps", "slowdown_max", "queue_peak_bytes"),
         *("marks", "paused_ps", "drops", "retransmitted", "status"),
+        *("step_ps", *PART_COLUMNS, "efficiency", "mfu", "ports_paused_ps"),
     )
 )
 """Columns of `SweepResult.table` that are no axes."""

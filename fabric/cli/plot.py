@@ -53,5 +53,6 @@ def draw(result: Result, kind: str, ports: str | None = None) -> Axes:
         "slowdown": plot.slowdown_by_size,
         "utilisation": plot.utilisation,
         "rates": plot.rates,
+        "timeline": plot.timeline,
     }
     return drawings[kind](result)

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from fabric.result import Result
     from fabric.spec import Scenario
 
-__all__ = ["add"]
+__all__ = ["add", "swept"]
 
 FEW_SIZES = 6
 """Different sizes of flows up to which completion times say more than slowdown by size."""
@@ -71,7 +71,7 @@ def _run(options: argparse.Namespace) -> int:
         options.sources, overrides, start_unit=options.start_unit, first_start=options.first_start
     )
     target = out_path(options) or Path("results", file_name(scenario.name, options.sources[0]))
-    scenario = _swept(scenario, options.sweep)
+    scenario = swept(scenario, options.sweep)
     if scenario.sweep:
         return _run_sweep(scenario, target, options)
     check_target(target)
@@ -99,7 +99,7 @@ def _run(options: argparse.Namespace) -> int:
     return INTERRUPTED if interrupted else DONE
 
 
-def _swept(scenario: Scenario, axes: Sequence[str]) -> Scenario:
+def swept(scenario: Scenario, axes: Sequence[str]) -> Scenario:
     """Return the scenario with the axes of `--sweep` added to those that it has."""
     from fabric.scenario import override_value
 

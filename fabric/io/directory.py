@@ -44,7 +44,7 @@ SCENARIO, SUMMARY, TABLES = "scenario.toml", "summary.json", "tables.npz"
 PICTURES = (".png", ".pdf", ".svg")
 """Endings of pictures."""
 
-DRAWN = ("queues", "fct", "slowdown", "utilisation", "rates")
+DRAWN = ("queues", "fct", "slowdown", "utilisation", "rates", "timeline")
 """Names of pictures that are drawn into a result's directory later; they go when it is replaced."""
 
 COMPRESSED_BYTES = 64_000_000

@@ -13,7 +13,9 @@ from .matrix import matrices, matrix
 from .pairs import side_by_side
 from .queues import queues
 from .rates import rates
+from .step_shares import scale_curve, step_shares
 from .style import to_image
+from .timeline import timeline
 from .topology import topology
 from .utilisation import utilisation
 
@@ -26,8 +28,11 @@ __all__ = [
     "matrix",
     "queues",
     "rates",
+    "scale_curve",
     "side_by_side",
     "slowdown_by_size",
+    "step_shares",
+    "timeline",
     "to_image",
     "topology",
     "utilisation",
