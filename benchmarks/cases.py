@@ -9,7 +9,8 @@ Goals are packet-hops per second of process time on one core (`must` is the prom
 and bytes of memory per host. `flow_bytes` scales a case: the shape of the traffic stays, messages become
 shorter. The size at 8,192 hosts is smaller than the others' so that a run stays below two seconds.
 
-`COLLECTIVES` are measured when they are named; their `flow_bytes` is what each rank has. The
+`VARIANTS`, measured when asked for, are the permutation of 1,024 hosts under every congestion control and
+path choice. `COLLECTIVES` are measured when they are named; their `flow_bytes` is what each rank has. The
 ring of 1,024 has two million messages whatever their size; that of 128 has messages as long with a
 sixty-fourth of them, for counting.
 """
@@ -18,18 +19,28 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from fabric.spec import (
     Collective,
+    Congestion,
+    Dctcp,
+    Ecn,
     FatTree,
+    FixedWindow,
     Flow,
     Flows,
+    Hpcc,
     Incast,
     LeafSpine,
     Link,
+    NoCongestionControl,
     Permutation,
+    Routing,
     Scenario,
+    SelectiveRepeat,
     Switch,
+    Timely,
     Topology,
     Traffic,
     Transport,
@@ -38,8 +49,8 @@ from fabric.spec import (
 from fabric.units import Duration, Rate, Size
 
 __all__ = [
-    *("ALL_CASES", "CASES", "COLLECTIVES", "IDLE_GOAL_BYTES", "LOADED_GOAL_BYTES"),
-    *("Case", "case_named"),
+    *("ALL_CASES", "CASES", "COLLECTIVES", "IDLE_GOAL_BYTES", "LOADED_GOAL_BYTES", "VARIANTS"),
+    *("VARIANT_GOAL", "Case", "case_named"),
 ]
 
 LOADED_GOAL_BYTES = Size("16KB")
@@ -65,6 +76,10 @@ class Case:
     must, aim : float or None
         Packet-hops per second; None where there is no goal.
     transport : Transport
+    switch : Switch
+    routing : Routing
+    beside : str or None
+        The case whose time per hop this one's is compared with.
     """
 
     name: str
@@ -75,6 +90,9 @@ class Case:
     must: float | None = None
     aim: float | None = None
     transport: Transport = field(default_factory=Transport)
+    switch: Switch = field(default_factory=lambda: SWITCH)
+    routing: Routing = field(default_factory=Routing)
+    beside: str | None = None
 
     @property
     def hosts(self) -> int:
@@ -96,7 +114,8 @@ class Case:
         return Scenario(
             name=self.name,
             topology=self.topology,
-            switch=SWITCH,
+            switch=self.switch,
+            routing=self.routing,
             transport=self.transport,
             traffic=(traffic,),
         )
@@ -242,7 +261,59 @@ COLLECTIVES: tuple[Case, ...] = (
 )
 
 
-ALL_CASES = (*CASES, *COLLECTIVES)
+VARIANT_GOAL = 1.25
+"""Times the nanoseconds per hop of the case beside which a variant stands."""
+BASE_RTT = Duration("9us")
+"""Eight links of 1 us, four frames there and four ACKs back: 8.4 us and a little more."""
+WINDOW = Size("450KB")
+"""What the line carries in that time."""
+DCTCP_ECN = Ecn(kmin=Size("1200KB"), kmax=Size("1200KB"), pmax=1.0)
+"""One threshold, and no chance."""
+CONTROLS: dict[str, tuple[Congestion, Switch]] = {
+    "none": (NoCongestionControl(), SWITCH),
+    "window": (FixedWindow(window=WINDOW), SWITCH),
+    "dctcp": (Dctcp(window=WINDOW), SWITCH.replace(ecn=DCTCP_ECN)),
+    "timely": (Timely(), SWITCH),
+    "hpcc": (Hpcc(base_rtt=BASE_RTT), SWITCH),
+}
+CHOICES = ("spray_random", "spray_round_robin", "adaptive", "flowlet")
+SPRAYED = Transport(reliability=SelectiveRepeat(reorder=1024))
+
+
+def _permutation_1024(name: str, **other: Any) -> Case:
+    """The permutation of 1,024 hosts with something else than its defaults."""
+    return Case(
+        name=f"permutation-1024-{name}",
+        topology=LEAF_SPINE_1024,
+        traffic=_permutation,
+        flow_bytes=Size("2MB"),
+        counted_flow_bytes=Size("200KB"),
+        **other,
+    )
+
+
+VARIANTS: tuple[Case, ...] = (
+    *(
+        _permutation_1024(
+            name, transport=Transport(congestion=congestion), switch=switch, beside="permutation-1024"
+        )
+        for name, (congestion, switch) in CONTROLS.items()
+    ),
+    _permutation_1024("selective-repeat", transport=SPRAYED),
+    *(
+        _permutation_1024(
+            name.replace("_", "-"),
+            transport=SPRAYED,
+            routing=Routing(choice=name),
+            beside="permutation-1024-selective-repeat",
+        )
+        for name in CHOICES
+    ),
+)
+"""Other congestion controls and path choices than the permutation of 1,024 hosts has by default."""
+
+
+ALL_CASES = (*CASES, *COLLECTIVES, *VARIANTS)
 
 
 def case_named(name: str) -> Case:

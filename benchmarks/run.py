@@ -18,14 +18,23 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from benchmarks.cases import ALL_CASES, CASES, IDLE_GOAL_BYTES, LOADED_GOAL_BYTES, Case, case_named
+from benchmarks.cases import (
+    ALL_CASES,
+    CASES,
+    IDLE_GOAL_BYTES,
+    LOADED_GOAL_BYTES,
+    VARIANT_GOAL,
+    VARIANTS,
+    Case,
+    case_named,
+)
 from benchmarks.child import run_measure
 from benchmarks.machine import describe_machine, machine_line
 from benchmarks.measure import Memory, Speed
 from benchmarks.tables import table_text
 from fabric.units import Size
 
-__all__ = ["Row", "main", "measure_case", "memory_table", "speed_table"]
+__all__ = ["Row", "main", "measure_case", "memory_table", "speed_table", "variant_table"]
 
 REPEAT = 7
 
@@ -34,6 +43,7 @@ SPEED_HEADER = (
     "Mhops/s", "must", "aim", "met", "ns/hop", "payload GB/s",
 )  # fmt: skip
 MEMORY_HEADER = ("case", "hosts", "scenario B/host", "idle B/host", "goal", "loaded B/host", "goal", "met")
+VARIANT_HEADER = ("case", "beside", "ns/hop, times", "goal", "met")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,6 +79,22 @@ def memory_table(rows: Sequence[Row], *, markdown: bool = False) -> str:
     return table_text(MEMORY_HEADER, [_memory_cells(row) for row in rows], markdown=markdown)
 
 
+def variant_table(rows: Sequence[Row], *, markdown: bool = False) -> str:
+    """Return the table of what variants take beside the cases that they are compared with."""
+    ns_per_hop = {row.case.name: _ns_per_hop(row.speed) for row in rows}
+    table = []
+    for row in rows:
+        if row.case.beside in ns_per_hop:
+            ratio = ns_per_hop[row.case.name] / ns_per_hop[row.case.beside]
+            met = "yes" if ratio <= VARIANT_GOAL else "no"
+            table.append([row.case.name, row.case.beside, f"{ratio:.2f}", f"{VARIANT_GOAL:.2f}", met])
+    return table_text(VARIANT_HEADER, table, markdown=markdown)
+
+
+def _ns_per_hop(speed: Speed) -> float:
+    return min(speed.run_s) / speed.hops * 1e9
+
+
 def _speed_cells(row: Row) -> list[str]:
     speed, case = row.speed, row.case
     best_s = min(speed.run_s)
@@ -82,7 +108,7 @@ def _speed_cells(row: Row) -> list[str]:
         _millions(case.must),
         _millions(case.aim),
         _verdict(speed.hops / best_s, must=case.must, aim=case.aim),
-        f"{best_s / speed.hops * 1e9:.1f}",
+        f"{_ns_per_hop(speed):.1f}",
         f"{speed.payload_bytes / best_s / 1e9:.2f}",
     ]
 
@@ -146,6 +172,11 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     names = [case.name for case in ALL_CASES]
     parser.add_argument("--case", action="append", choices=names, help="measure this case (may be repeated)")
+    parser.add_argument(
+        "--variants",
+        action="store_true",
+        help="measure every congestion control and path choice, and what they are compared with",
+    )
     parser.add_argument("--repeat", type=int, default=REPEAT, help=f"repetitions (default {REPEAT})")
     parser.add_argument("--flow-bytes", type=Size, help="message size instead of the case's own")
     parser.add_argument("--no-memory", action="store_true", help="measure speed only")
@@ -157,10 +188,18 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     return chosen
 
 
+def _chosen_cases(names: Sequence[str], *, variants: bool) -> list[Case]:
+    cases = [case_named(name) for name in names]
+    if variants:
+        cases += [case_named(name) for name in dict.fromkeys(case.beside for case in VARIANTS if case.beside)]
+        cases += VARIANTS
+    return list(dict.fromkeys(cases)) if cases else list(CASES)
+
+
 def main(argv: Sequence[str] | None = None, *, write: Callable[[str], object] = print) -> None:
     """Measure the chosen cases (default: all) and print the tables."""
     chosen = _arguments(argv)
-    cases = [case_named(name) for name in chosen.case] if chosen.case else list(CASES)
+    cases = _chosen_cases(chosen.case or (), variants=chosen.variants)
     write(machine_line() + "\n")
     rows = [
         measure_case(case, repeat=chosen.repeat, memory=not chosen.no_memory, flow_bytes=chosen.flow_bytes)
@@ -169,6 +208,8 @@ def main(argv: Sequence[str] | None = None, *, write: Callable[[str], object] = 
     write(speed_table(rows, markdown=chosen.markdown))
     if not chosen.no_memory:
         write("\n" + memory_table(rows, markdown=chosen.markdown))
+    if any(case.beside in {each.name for each in cases} for case in cases):
+        write("\n" + variant_table(rows, markdown=chosen.markdown))
     if chosen.json is not None:
         _write_json(chosen.json, rows)
 

@@ -16,7 +16,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 ENGINE = sorted((ROOT / "fabric" / "engine").glob("*.pxd"))
-CYTHON = [*ENGINE, ROOT / "fabric" / "_core.pyx"]
+CYTHON = [*ENGINE, *sorted((ROOT / "fabric" / "door").glob("*.pxi")), ROOT / "fabric" / "_core.pyx"]
 
 LAYERS: dict[str, set[str]] = {
     "units": set(),
@@ -37,7 +37,8 @@ LAYERS: dict[str, set[str]] = {
     "loads": {"lowered", "routing"},
     "lower": {"errors", "jobs", "lowered", "lowering", "routing", "spec", "topology", "units", "workload"},
     "lowering": {"errors", "keyed_hash", "lowered", "routing", "spec", "topology", "units", "workload"},
-    "_core": {"engine", "errors", "lowered"},
+    "_core": {"door", "engine", "errors", "lowered"},
+    "door": {"engine"},
     "engine": set(),
     "reference": {"lowered"},
     "result": {"analysis", "io", "lowered", "units", "version"},
@@ -151,7 +152,9 @@ CIMPORT = re.compile(r"^ *(?:from +([\w.]+) +c?import +\(?([\w, ]*)|c?import +([
 def project_imports(path: Path) -> set[str]:
     """First-level modules of `fabric` that a file imports, also inside functions and relative to itself."""
     if path.suffix != ".py":
-        imported = [one for found in CIMPORT.finditer(path.read_text()) for one in cython_names(found)]
+        text = path.read_text()
+        imported = [one for found in CIMPORT.finditer(text) for one in cython_names(found)]
+        imported += [f"fabric.{place}" for place in re.findall(r'^include "(\w+)/', text, re.MULTILINE)]
     else:
         package = path.relative_to(ROOT).parent.parts
         imported = [
@@ -202,7 +205,7 @@ def test_every_module_is_in_a_layer() -> None:
 @pytest.mark.parametrize("layer", sorted(LAYERS))
 def test_layers_look_one_way(layer: str) -> None:
     place = ROOT / "fabric" / layer
-    files = [path for path in place.rglob("*.p*") if path.suffix in (".py", ".pyx", ".pxd")]
+    files = [path for path in place.rglob("*.p*") if path.suffix in (".py", ".pyx", ".pxi", ".pxd")]
     files += [path for path in (place.with_suffix(ending) for ending in (".py", ".pyx")) if path.is_file()]
     assert files
     seen = set()

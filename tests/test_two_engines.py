@@ -32,7 +32,25 @@ from fabric._core import Engine
 from fabric.lower import lookahead_ps, lower
 from fabric.lowered import STREAMS, DropReason, Lowered
 from fabric.reference import Simulator
-from fabric.spec import Flow, Flows, Pfc, Scenario, SingleSwitch, Switch
+from fabric.spec import (
+    FatTree,
+    Flow,
+    Flows,
+    Incast,
+    LeafSpine,
+    Link,
+    NoCongestionControl,
+    Pfc,
+    Pin,
+    QueueRecord,
+    Record,
+    Routing,
+    Run,
+    Scenario,
+    SingleSwitch,
+    Switch,
+    Transport,
+)
 from fabric.workload.job import Job
 
 MOST_HOPS = 5_000
@@ -144,6 +162,36 @@ class TestSameBits:
             seed=seed,
         )
         compare_engines(lowered, steps=[("hops", 10)], window=0.5)
+
+    def test_frames_that_take_no_time(self) -> None:
+        """In ticks of ns-3 a PAUSE at 900 Gbit/s; a frame that goes back where it came from follows it."""
+        link = Link(rate="900Gbps", delay="500ns")
+        pfc = Pfc(xoff="4158B")
+        scenario = Scenario(
+            topology=LeafSpine(leaves=2, spines=1, hosts_per_leaf=2, host_link=link, fabric_link=link),
+            switch=Switch(pfc=pfc, latency="0s"),
+            transport=Transport(congestion=NoCongestionControl()),
+            traffic=(Flows(flows=(Flow(source=1, destination=0, size="60KiB"),) * 4),),
+            routing=Routing(ttl=3, pins=(Pin(at="leaf0", next="spine0", destination="host0"),)),
+            record=Record(queues=QueueRecord(ports=("*",), delta="1B"), pauses=True),
+            run=Run(timing="ns3", until="1ms"),
+        )
+        outcome = compare_engines(lower(scenario), steps=[("hops", 1)], window=0.0)
+        assert len(outcome.rows["pause"]) > 0
+        assert outcome.columns["drops_by_reason"][DropReason.TTL_EXPIRED] > 0
+
+    def test_frames_that_take_no_time_between_ties_by_start(self) -> None:
+        """They arrive 1 ps or 2 ps sooner than a link's delay after they began."""
+        link = Link(rate="900Gbps", delay="1ns")
+        scenario = Scenario(
+            topology=FatTree(k=2, link=link),
+            switch=Switch(pfc=Pfc(xoff="4158B"), latency="0s"),
+            transport=Transport(congestion=NoCongestionControl()),
+            traffic=(Incast(receivers=1, senders=1, size="120KiB"),),
+            run=Run(timing="ns3", ties="transmission_start"),
+        )
+        outcome = compare_engines(lower(scenario), steps=[("hops", 1)], window=0.0)
+        assert outcome.columns["pauses_sent"].sum() > 0
 
     def test_frames_without_a_route(self) -> None:
         """No spec describes a host that cannot be reached; the arrays can."""

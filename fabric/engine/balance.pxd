@@ -25,7 +25,7 @@ from fabric.engine.port cimport Port
 from fabric.engine.rng cimport fmix32, mix64
 from fabric.engine.routing cimport EXPIRED, NO_PORT, ROUTE_DIRECT, destination_port, ecmp_index
 from fabric.engine.sockets cimport socket_index
-from fabric.engine.types cimport i64, u8, u16, u32, u64
+from fabric.engine.types cimport NEVER, i64, u8, u16, u32, u64, unlikely
 from fabric.engine.world cimport World
 
 
@@ -44,41 +44,29 @@ cdef inline u32 index_in_turn(const World* w, const Node* n, u32 offset, u32 cou
     return index
 
 
-cdef inline i64 cost_of(World* w, Node* n, u32 local, u32 traffic_class, i64 time_ps) noexcept nogil:
-    """How unattractive a port is at an instant: twice its queue of the class, and one if it cannot start."""
-    cdef Port* p = &w.ports[n.port_base + local]
-    cdef i64 queued_bytes = 0
-    cdef bint waits
-    advance(w, n, local, p, time_ps)
-    if p.backlog >> traffic_class & 1:
-        queued_bytes = w.queues[(n.port_base + local) * w.n_classes + traffic_class].bytes
-    waits = p.busy_ps > time_ps or p.paused >> traffic_class & 1
-    return 2 * queued_bytes + waits
-
-
 cdef inline u32 index_of_shortest(
     World* w, Node* n, u32 local, const u16* group, u32 count, const Packet* frame
 ) noexcept nogil:
-    """The candidate of least cost; of several one by a draw."""
-    cdef u32 k, ties = 0, first = 0, wanted
-    cdef i64 cost, least = 0
+    """The candidate of least cost, twice its queue of the class and one if it cannot start; of several one by a draw."""
+    cdef u16* tied = n.paths.tied
+    cdef i64 cost, least = NEVER, time_ps = frame.time_ps
+    cdef u32 k, ties = 0, traffic_class = frame.traffic_class
+    cdef Port* p
     for k in range(count):
-        cost = cost_of(w, n, group[k], frame.traffic_class, frame.time_ps)
-        if k == 0 or cost < least:
+        p = &w.ports[n.port_base + group[k]]
+        if p.busy_ps <= time_ps:
+            advance(w, n, group[k], p, time_ps)
+        cost = p.busy_ps > time_ps
+        if unlikely((p.backlog | p.paused) >> traffic_class & 1):
+            cost |= p.paused >> traffic_class & 1
+            if p.backlog >> traffic_class & 1:
+                cost += 2 * w.queues[(n.port_base + group[k]) * w.n_classes + traffic_class].bytes
+        if cost < least:
             least = cost
-            first = k
-            ties = 1
-        elif cost == least:
-            ties += 1
-    if ties == 1:
-        return first
-    wanted = drawn_index(w, n, local, frame, ties)
-    for k in range(first, count):
-        if cost_of(w, n, group[k], frame.traffic_class, frame.time_ps) == least:
-            if wanted == 0:
-                return k
-            wanted -= 1
-    return first
+            ties = 0
+        tied[ties] = <u16>k
+        ties += cost == least
+    return tied[drawn_index(w, n, local, frame, ties)]
 
 
 cdef inline u32 index_of_flowlet(

@@ -5,7 +5,7 @@
 
 from libc.stdlib cimport calloc, free
 
-from fabric.engine.choice cimport CHOICE_FLOWLET, CHOICE_ROUND_ROBIN, FLOWLET_SLOT_BITS, Flowlet, Paths
+from fabric.engine.choice cimport CHOICE_ADAPTIVE, CHOICE_FLOWLET, CHOICE_ROUND_ROBIN, FLOWLET_SLOT_BITS, Flowlet, Paths
 from fabric.engine.heap cimport Heap
 from fabric.engine.message cimport Connection
 from fabric.engine.node cimport HOST, SWITCH, Node, Wake
@@ -133,6 +133,10 @@ cdef inline bint prepare_choice(World* w, u32 node, u8 choice, u32 pool_ports) n
     if choice == CHOICE_ROUND_ROBIN:
         paths.turns = <u32*>calloc(<u64>pool_ports * w.n_classes + 1, sizeof(u32))
         return paths.turns != NULL
+    if choice == CHOICE_ADAPTIVE or choice == CHOICE_FLOWLET:
+        paths.tied = <u16*>calloc(<u64>pool_ports + 1, sizeof(u16))
+        if paths.tied == NULL:
+            return False
     if choice == CHOICE_FLOWLET:
         paths.flowlets = <Flowlet*>calloc(<u64>1 << FLOWLET_SLOT_BITS, sizeof(Flowlet))
         return paths.flowlets != NULL
@@ -144,6 +148,7 @@ cdef inline void free_paths(World* w) noexcept nogil:
     if w.paths != NULL:
         for k in range(w.n_nodes):
             free(w.paths[k].turns)
+            free(w.paths[k].tied)
             free(w.paths[k].flowlets)
     if w.selective != NULL:
         for k in range(w.n_flows):

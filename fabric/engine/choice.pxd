@@ -31,4 +31,5 @@ cdef struct Paths:              # one switch
     const u64* pin_key          # ascending
     const u16* pin_port         # local
     u32* turns                  # round robin, by (place of the group, class): 1 + the index that is next
+    u16* tied                   # shortest queue: room for the candidates that are equal
     Flowlet* flowlets

@@ -9,7 +9,16 @@
 # a changed rate, as in the authors' simulator: else a slow flow would hear of its new rate too late.
 
 from fabric.engine.flow cimport CC_ACTIVE, CC_MOVED, Sender
-from fabric.engine.frame_log cimport FrameLog, FrameMemory, HopRecord, hop_records, log_keep
+from fabric.engine.frame_log cimport (
+    FrameLog,
+    FrameMemory,
+    HopRecord,
+    hop_queued,
+    hop_records,
+    hop_sent,
+    log_keep,
+    sent_between,
+)
 from fabric.engine.numbers cimport least, most
 from fabric.engine.pace cimport gap_at, kept_rate, line_rate, note_rate
 from fabric.engine.profile cimport TransportProfile
@@ -58,9 +67,9 @@ cdef inline double compact_use(
     """The use of a link by what fits a record of 64 bits (24 of time, 20 and 17 of counts); -1: no time went by."""
     cdef i64 sent_unit = SENT_BYTES * <i64>p.telemetry_unit, queued_unit = QUEUED_BYTES * <i64>p.telemetry_unit
     cdef i64 elapsed_ns = (now.time_ps // PS_PER_NS - then.time_ps // PS_PER_NS) & TIME_MASK
-    cdef i64 sent = (now.tx_bytes // sent_unit - then.tx_bytes // sent_unit) & SENT_MASK
+    cdef i64 sent = (hop_sent(now) // sent_unit - hop_sent(then) // sent_unit) & SENT_MASK
     cdef i64 queued = sooner(
-        now.queue_bytes // queued_unit & QUEUED_MASK, then.queue_bytes // queued_unit & QUEUED_MASK
+        hop_queued(now) // queued_unit & QUEUED_MASK, hop_queued(then) // queued_unit & QUEUED_MASK
     )
     elapsed_ps[0] = elapsed_ns * PS_PER_NS
     if elapsed_ns == 0:
@@ -90,8 +99,8 @@ cdef inline void hpcc_measure(
             )
         else:
             use = (
-                <double>(now[k].tx_bytes - then[k].tx_bytes) * 8e12 / <double>elapsed_ps
-                + <double>sooner(now[k].queue_bytes, then[k].queue_bytes) * per_rtt
+                <double>sent_between(&then[k], &now[k]) * 8e12 / <double>elapsed_ps
+                + <double>sooner(hop_queued(&now[k]), hop_queued(&then[k])) * per_rtt
             ) / <double>w.port_rate_bps[now[k].port]
         if use > highest:
             highest = use

@@ -11,11 +11,11 @@ from fabric.engine.frame_log cimport (
     CACHE_LINE_BYTES,
     FrameLog,
     FrameMemory,
-    HopRecord,
     hop_records,
     log_open,
     log_resize,
     log_slot,
+    note_hop,
 )
 from fabric.engine.packet cimport ACK, SPARE_HOP_SHIFT, SPARE_LOGGED, SPARE_MOST_HOPS, SPARE_STAMPED, Packet
 from fabric.engine.port cimport Port
@@ -28,7 +28,8 @@ cdef inline u8 log_frame(World* w, u32 flow, const Sender* s, i64 start_ps) noex
     """Remembers the frame `s.next`, which leaves for the first time; the bits that it then carries."""
     cdef FrameLog* log = &w.logs[flow]
     cdef FrameMemory* memory
-    if not log_open(log, s.acked, s.next):
+    cdef bint with_hops = w.transports[s.transport].telemetry == TELEMETRY_HOPS
+    if not log_open(log, s.acked, s.next, with_hops):
         w.out_of_memory = 1
         return 0
     memory = log_slot(log, s.next)
@@ -36,9 +37,7 @@ cdef inline u8 log_frame(World* w, u32 flow, const Sender* s, i64 start_ps) noex
     memory.sent_ps = start_ps
     memory.sequence = s.next
     memory.further_hops = 0
-    if w.transports[s.transport].telemetry == TELEMETRY_HOPS:
-        return SPARE_LOGGED | SPARE_STAMPED
-    return SPARE_LOGGED
+    return SPARE_LOGGED | SPARE_STAMPED if with_hops else SPARE_LOGGED
 
 
 cdef inline void stamp(World* w, Packet* frame, u32 port, i64 start_ps) noexcept nogil:
@@ -50,9 +49,9 @@ cdef inline void stamp(World* w, Packet* frame, u32 port, i64 start_ps) noexcept
     """
     cdef FrameLog* log = &w.logs[frame.flow]
     cdef FrameMemory* memory
-    cdef HopRecord* record
     cdef const Port* p = &w.ports[port]
     cdef u8 classes = p.backlog
+    cdef i64 queued_bytes = 0
     cdef u32 hop = frame.spare >> SPARE_HOP_SHIFT
     if unlikely(log.capacity == 0 or frame.sequence < log.first):
         return
@@ -67,14 +66,10 @@ cdef inline void stamp(World* w, Packet* frame, u32 port, i64 start_ps) noexcept
             w.out_of_memory = 1
             return
         memory = log_slot(log, frame.sequence)
-    record = hop_records(memory) + hop
-    record.time_ps = start_ps
-    record.tx_bytes = p.tx_bytes
-    record.port = port
-    record.queue_bytes = 0
     while classes:
-        record.queue_bytes += w.queues[port * w.n_classes + trailing_zeros(classes)].bytes
+        queued_bytes += w.queues[port * w.n_classes + trailing_zeros(classes)].bytes
         classes &= classes - 1
+    note_hop(hop_records(memory) + hop, port, start_ps, p.tx_bytes, queued_bytes)
 
 
 cdef inline u32 hops_of(const Packet* ack, const FrameMemory* memory) noexcept nogil:

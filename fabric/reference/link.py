@@ -71,7 +71,7 @@ class Links:
         needed_bytes = min(wire_bytes, port.cut_bytes) if port.cut_bytes else wire_bytes
         began_ps = self._phases.tick(now_ps)
         port.busy_ps = max(now_ps, began_ps + port.serialization_ps(wire_bytes) + self._phases.free_ps)
-        port.is_sending = True
+        port.is_sending = port.busy_ps > now_ps  # in ticks of ns-3 a short frame takes no time
         port.tx_bytes += wire_bytes
         self._tally.started += 1
         self._recorder.on_start(frame, port=port.number, wire_bytes=wire_bytes, now_ps=now_ps)

@@ -206,7 +206,7 @@ class Simulator:
         if event.phase == Phase.START:
             port = self._ports[event.major]
             if event.minor:
-                port.is_sending = False
+                port.is_sending = port.busy_ps > event.time_ps
                 node.try_port(port, event.time_ps)
             else:
                 node.on_wake(port, event.scheduled, event.time_ps)
