@@ -1,8 +1,9 @@
 """What operations of programs put on which links: payload along the paths of their connections.
 
-A connection keeps its path where switches hash (`fabric.routing.trace_path`). Where they choose frame by frame, by
-load or by flowlet, only a connection's first and last link are known, and nothing is said of those between.
-Acknowledgements, headers and what is sent again are not counted: this is what had to be carried.
+A connection keeps its path where switches hash (`fabric.routing.trace_path`). Where they choose frame by
+frame, by load or by flowlet, only a connection's first and last link are known, and nothing is said of
+those between. Acknowledgements, headers and what is sent again are not counted: this is what had to be
+carried.
 """
 
 from __future__ import annotations

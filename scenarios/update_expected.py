@@ -94,6 +94,12 @@ CASES: dict[str, Case] = {
     "alltoallv_skewed": Case("alltoallv_skewed.toml"),
     "alltoallv_skewed, all alike": Case("alltoallv_skewed.toml", ("traffic[0].skew=0.0",)),
     "two_jobs": Case("two_jobs.toml"),
+    "pipeline_1f1b": Case("pipeline_1f1b.toml"),
+    "pipeline_1f1b as GPipe": Case("pipeline_1f1b.toml", ("traffic[0].schedule=gpipe",)),
+    "pipeline_1f1b as ZB1P": Case("pipeline_1f1b.toml", ("traffic[0].schedule=zb1p",)),
+    "pipeline_1f1b as DualPipe": Case("pipeline_1f1b.toml", ("traffic[0].schedule=dualpipe",)),
+    "straggler": Case("straggler.toml"),
+    "straggler without": Case("straggler.toml", ("traffic[0].slowness=[]",)),
     "two_jobs, one after the other": Case("two_jobs.toml", ("traffic[1].start=20ms",)),
 }
 """Every case by its name."""
@@ -102,6 +108,7 @@ CASES: dict[str, Case] = {
 def measure(result: fabric.Result) -> dict[str, Any]:
     """Return what is kept of a run, as plain data."""
     summary = result.summary
+    steps = result.tables.get("steps", ())
     collectives = {row["job"]: int(row["max_ps"]) for row in summary["collectives"]}
     return {
         "status": result.status,
@@ -112,6 +119,7 @@ def measure(result: fabric.Result) -> dict[str, Any]:
             for name, part in summary["patterns"].items()
         },
         **({"collective_ps": collectives} if collectives else {}),
+        **({"steps": [step_entry(row) for row in steps]} if len(steps) else {}),
         "queue_peak_bytes": int(result.ports["queue_peak_bytes"].max()),
         "marks": summary["marks"],
         "paused_ps": summary["pauses"]["paused_ps"],
@@ -119,6 +127,12 @@ def measure(result: fabric.Result) -> dict[str, Any]:
         "retransmitted": summary["retransmitted"],
         "timeouts": summary["timeouts"],
     }
+
+
+def step_entry(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is kept of a step of a training job: its time and where it went, in whole picoseconds."""
+    parts = ("duration_ps", "compute_ps", "exposed_ps", "bubble_ps", "waiting_ps")
+    return {"job": str(row["job"]), **{name: round(float(row[name])) for name in parts}}
 
 
 def expected_of(case: Case, result: fabric.Result) -> dict[str, Any]:

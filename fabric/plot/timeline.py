@@ -1,9 +1,9 @@
 """Ranks and time: what every rank does in the steps of a training job.
 
-A row is a rank. Its upper part shows what it does: passes in colours of compute, exposed communication in colours of
-dimensions, nothing where it waits. A thin strip below shows what runs aside: gradients and storage. Few ranks are
-drawn as shapes, with the numbers of micro-batches where there is room; many as an image of pixels, in which what
-takes most of a pixel's time has it.
+A row is a rank. Its upper part shows what it does: passes in colours of compute, exposed communication in
+colours of dimensions, nothing where it waits. A thin strip below shows what runs aside: gradients and
+storage. Few ranks are drawn as shapes, with the numbers of micro-batches where there is room; many as an
+image of pixels, in which what takes most of a pixel's time has it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The critical path of a training step: from its end back to its beginning, always to what came last.
 
-A rank that has left a task entered it when the last task before it on the same rank was left. In a communication
-it waited for the rank that entered last, and then for the network; so the path goes over to that rank. What is on
-it are stretches of compute and of transfers; shorten one of them and the step ends earlier (until another path is
-the longest).
+A rank that has left a task entered it when the last task before it on the same rank was left. In a
+communication it waited for the rank that entered last, and then for the network; so the path goes over to
+that rank. What is on it are stretches of compute and of transfers; shorten one of them and the step ends
+earlier (until another path is the longest).
 """
 
 from __future__ import annotations

@@ -1,16 +1,18 @@
 """Where the time of training steps goes, rank by rank, to the picosecond.
 
-A step ends when the last of its ranks is done with all of it, storage that runs aside excepted; it begins when the
-step before it ended. At every instant a rank is counted once, as the first of these that holds:
+A step ends when the last of its ranks is done with all of it, storage that runs aside excepted; it begins
+when the step before it ended. At every instant a rank is counted once, as the first of these that holds:
 
 1. it **computes** (or is paused, if a scenario says so);
 2. a communication that its next operation needs is under way: **exposed**;
-3. it waits in such a communication for a rank that has not entered it: in the pipeline that is the **bubble**, else
+3. it waits in such a communication for a rank that has not entered it: in the pipeline that is the
+**bubble**, else
    it is **waiting** for a slower rank;
 4. a communication that runs aside (gradients, storage) is under way or waits for a rank: exposed, or waiting;
 5. nothing: its pipeline has not begun, or it is done: bubble.
 
-So the five add up to the step's time. Communication that is under way while the rank computes is **overlapped**.
+So the five add up to the step's time. Communication that is under way while the rank computes is
+**overlapped**.
 """
 
 from __future__ import annotations
@@ -34,7 +36,8 @@ PS_PER_S = 10**12
 
 
 class _Pieces:
-    """Stretches of time in which nothing changes, rank by rank, between the ends of intervals and of steps."""
+    """Stretches of time in which nothing changes, rank by rank, between the ends of intervals and of
+    steps."""
 
     def __init__(self, rank: Array, begin: Array, end: Array, *, step_end: Array, n_ranks: int) -> None:
         ranks = np.repeat(np.arange(n_ranks), len(step_end) + 1)

@@ -18,7 +18,7 @@ import numpy as np
 from fabric.analysis.stats import percentiles
 
 from .table import Array, Table
-from .text import align, count_text, counted, rate_text, size_text, time_text
+from .text import align, count_text, counted, percent_text, rate_text, size_text, time_text
 
 if TYPE_CHECKING:
     from .result import Result
@@ -30,6 +30,14 @@ LISTED = 3
 
 LISTED_PATTERNS = 8
 """Traffic patterns up to which each has completion times of its own."""
+
+STEP_PARTS = (
+    ("compute", "compute_ps"),
+    ("exposed", "exposed_ps"),
+    ("bubble", "bubble_ps"),
+    ("waiting", "waiting_ps"),
+)
+"""Parts of the time of a training step that are shown."""
 
 LINE_LETTERS = 100
 """Letters at which a long text is broken into lines."""
@@ -61,7 +69,8 @@ class Summary(Mapping[str, Any]):
                 "fct_ps": _spread(result.flows["fct_ps"]),
                 "slowdown": _spread(result.flows["slowdown"]),
                 "patterns": _patterns(result.flows),
-                "collectives": _collectives(result.operations),
+                "collectives": _collectives(_apart_from_training(result)),
+                "training": _training(result),
                 "slowest_flows": _slowest_flows(result.flows),
                 "fullest_queues": _fullest_queues(result.classes),
                 **_losses(result),
@@ -94,6 +103,7 @@ class Summary(Mapping[str, Any]):
             ("took", self._took_text()),
             ("ended", self["stopped"]),
             ("collectives", self._collectives_text()),
+            ("training", self._training_text()),
             ("completion", self._completion_text()),
             ("slowest flows", self._slowest_text()),
             ("fullest queues", self._queues_text()),
@@ -135,7 +145,8 @@ class Summary(Mapping[str, Any]):
 
     def _completion_text(self) -> str:
         if not self["fct_ps"]["count"]:
-            return "no flow was delivered" if self["flows"] or not self["collectives"] else ""
+            jobs = self["collectives"] or self["training"]
+            return "no flow was delivered" if self["flows"] or not jobs else ""
         parts = self["patterns"] if len(self["patterns"]) <= LISTED_PATTERNS else {"all": self}
         header = ["", "flows", "time: median", "99 %", "longest", "slowdown: median", "99 %", "largest"]
         rows = [[name, *_spread_texts(part)] for name, part in parts.items()]
@@ -160,6 +171,21 @@ class Summary(Mapping[str, Any]):
             for row in self["collectives"][:LISTED_PATTERNS]
         ]
         return "\n".join(align([header, *rows], right=range(2, len(header))))
+
+    def _training_text(self) -> str:
+        if not self["training"]:
+            return ""
+        header = ["", "steps", "time: mean", *(name for name, _ in STEP_PARTS)]
+        rows = [
+            [
+                row["job"],
+                count_text(row["steps"]),
+                time_text(row["step_ps"]) if row["steps"] else "-",
+                *(percent_text(row[key] / row["step_ps"]) if row["steps"] else "-" for _, key in STEP_PARTS),
+            ]
+            for row in self["training"]
+        ]
+        return "\n".join(align([header, *rows], right=range(1, len(header))))
 
     def _slowest_text(self) -> str:
         rows = [
@@ -295,6 +321,28 @@ def _collectives(operations: Table) -> list[dict[str, Any]]:
         if len(done):
             row |= {name: _plain(float(np.median(done[name]))) for name in ("algbw_bps", "busbw_bps")}
         rows.append(row)
+    return rows
+
+
+def _apart_from_training(result: Result) -> Table:
+    """Operations of jobs that are no training jobs."""
+    if "tasks" not in result.tables:
+        return result.operations
+    trained = np.unique(result.tables["tasks"]["operation"])
+    return result.operations[~np.isin(result.operations["operation"], trained)]
+
+
+def _training(result: Result) -> list[dict[str, Any]]:
+    """Return for each training job how many steps were done, and where the time of one goes on average."""
+    if "steps" not in result.tables:
+        return []
+    steps = result.tables["steps"]
+    rows = []
+    for job in dict.fromkeys(result.tables["tasks"]["job"].tolist()):
+        own = steps[steps["job"] == job]
+        parts = {key: float(own[key].mean()) if len(own) else None for _, key in STEP_PARTS}
+        step_ps = float(own["duration_ps"].mean()) if len(own) else None
+        rows.append({"job": job, "steps": len(own), "step_ps": step_ps, **parts})
     return rows
 
 

@@ -1,8 +1,8 @@
 """Training jobs, task by task: what every rank did when, and for what.
 
-A row is what one rank did in one operation: it computed, took part in a collective, sent a message or received it.
-`ready_ps` is when all whom it needs had entered: the last rank of a collective, the sender of a message. Until then
-the rank waited for others, from then on for the network.
+A row is what one rank did in one operation: it computed, took part in a collective, sent a message or
+received it. `ready_ps` is when all whom it needs had entered: the last rank of a collective, the sender of
+a message. Until then the rank waited for others, from then on for the network.
 """
 
 from __future__ import annotations

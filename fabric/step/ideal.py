@@ -1,7 +1,7 @@
 """The same steps on a network that takes no time: every rank on one host, where copies are immediate.
 
-What is left is what ranks compute and wait for each other. The same engine walks the same program, so that the
-difference is the network's alone.
+What is left is what ranks compute and wait for each other. The same engine walks the same program, so that
+the difference is the network's alone.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ __all__ = ["ideal_steps"]
 
 
 def ideal_steps(scenario: Scenario, network: Network) -> Table:
-    """Return the table of the steps of a scenario's training jobs as they would be on an infinitely fast network.
+    """Return the table of the steps of a scenario's training jobs as they would be on an infinitely fast
+    network.
 
     Parameters
     ----------

@@ -261,12 +261,12 @@ class StepReport:
             )
         above = int((use["use_share"] > RULE).sum())
         fullest = float(use["use_share"].max(initial=0))
-        verdict = (
-            f"no link is used for more than {percent_text(RULE)} in the long run: congestion control keeps well"
-            if not above
-            else f"{count_text(above)} links are used for more than {percent_text(RULE)} in the long run, at most "
-            f"{percent_text(fullest)}: congestion control has no room"
-        )
+        verdict = f"no link is used for more than {percent_text(RULE)} in the long run"
+        if above:
+            verdict = (
+                f"{count_text(above)} links are used for more than {percent_text(RULE)} in the long run, at "
+                f"most {percent_text(fullest)}: congestion control has little room"
+            )
         return [*align([header, *rows], right=range(2, len(header))), verdict]
 
     def _congestion_lines(self) -> list[str]:
@@ -304,8 +304,8 @@ def _job_lines(entry: Training) -> list[str]:
     return [
         f"{name}, {layers}, {count_text(model.parameters)} parameters, on {count_text(layout.world)} ranks"
         f"{': ' if sizes else ''}{', '.join(sizes)}",
-        f"{count_text(job.micro_batches)} micro-batches of {count_text(job.micro_batch * job.sequence)} tokens, "
-        f"schedule {schedule}",
+        f"{count_text(job.micro_batches)} micro-batches of "
+        f"{count_text(job.micro_batch * job.sequence)} tokens, schedule {schedule}",
     ]
 
 

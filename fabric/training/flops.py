@@ -1,11 +1,12 @@
 """Floating-point operations of a training step.
 
-Two a multiplication and addition: 2 for a token and a parameter of a matrix, and in attention, for each pair of a
-token and one that it sees (itself included), 2 for the score and 2 for the value, by head and its width. Attention
-is causal. A backward pass has twice the forward's. Recomputation is not counted: model FLOPs utilisation (MFU) is
-that of operations that the model needs.
+Two a multiplication and addition: 2 for a token and a parameter of a matrix, and in attention, for each
+pair of a token and one that it sees (itself included), 2 for the score and 2 for the value, by head and its
+width. Attention is causal. A backward pass has twice the forward's. Recomputation is not counted: model
+FLOPs utilisation (MFU) is that of operations that the model needs.
 
-Source: Chowdhery et al., arXiv 2204.02311, appendix B (MFU), without its 12 for what causal masking leaves out.
+Source: Chowdhery et al., arXiv 2204.02311, appendix B (MFU), without its 12 for what causal masking leaves
+out.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Gradients of the steps of a job: when they are reduced, in which buckets, in which form; then the update.
 
-A chunk's gradients are complete when its last backward pass of the step has left its layers, last layer first.
-They are reduced in buckets of whole layers, as large together as the chunk to the byte, one after the other in each
-group. Under DualPipe two stages hold a chunk, and both reduce it together. Compressed gradients take time to encode
-before they leave and to decode before the update.
+A chunk's gradients are complete when its last backward pass of the step has left its layers, last layer
+first. They are reduced in buckets of whole layers, as large together as the chunk to the byte, one after
+the other in each group. Under DualPipe two stages hold a chunk, and both reduce it together. Compressed
+gradients take time to encode before they leave and to decode before the update.
 """
 
 from __future__ import annotations
@@ -66,7 +66,8 @@ class Gradients:
         """Parameters that are in buckets already."""
         self.number: dict[tuple[int, int], int] = {}
         self.halves: dict[tuple[int, int, str, int], dict[int, list[int]]] = {}
-        """Buckets of which one of two stages is there: by position, number, dimension, group; fronts by rank."""
+        """Buckets of which one of two stages is there: by position, number, dimension, group; fronts by
+        rank."""
         self.reduced: dict[int, list[int]] = {rank: [] for rank in range(self.layout.world)}
         self.arrived: dict[int, float] = dict.fromkeys(range(self.layout.world), 0.0)
         """Payload that each rank has to decode."""

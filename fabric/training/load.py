@@ -1,7 +1,7 @@
 """Files of training jobs.
 
-TOML: the fields of a `TrainingJob`, `model` as the name of a preset or a table of its shape; or a scenario, of
-which the first training job counts.
+TOML: the fields of a `TrainingJob`, `model` as the name of a preset or a table of its shape; or a scenario,
+of which the first training job counts.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """`TokenRoutes`: who sends how many copies of tokens to whom, layer by layer, as a router describes it.
 
-A way out (dispatch) has one leg, or two where tokens go over the rail's rank of a server: out of the server and
-then on inside it, or gathered inside and then out. The way back (combine) is its mirror image. Every expert group
-and every layer and micro-batch has draws of its own, unless the router draws once.
+A way out (dispatch) has one leg, or two where tokens go over the rail's rank of a server: out of the server
+and then on inside it, or gathered inside and then out. The way back (combine) is its mirror image. Every
+expert group and every layer and micro-batch has draws of its own, unless the router draws once.
 """
 
 from __future__ import annotations
@@ -173,7 +173,7 @@ class TokenRoutes:
         return self._legs_of(copies, ranks), even
 
     def _legs_of(self, copies: Int64Array, ranks: Int64Array) -> Legs:
-        """Copies in one leg, or regrouped: first to the rank of the sender's server on the receiver's rail."""
+        """Copies in one leg; regrouped, first to the rank of the sender's server on the receiver's rail."""
         if not self.router.regroup:
             return [copies]
         per_server = self._ranks_per_server(ranks)

@@ -2,10 +2,10 @@
 
 A rank runs the passes of its stage in the order of the schedule; in a pass, layer by layer, compute and
 collectives one after the other. Messages of the pipeline leave when a pass is over; the next stage's pass
-waits for them. The two passes of a slot of DualPipe take turns to compute, and each sends while the other does.
-Gradients are reduced bucket by bucket once their last backward is over, beside whatever else the rank still does;
-the optimizer's update waits for all of them, and weights that are cut are gathered after it. Then the rank begins
-its next step.
+waits for them. The two passes of a slot of DualPipe take turns to compute, and each sends while the other
+does. Gradients are reduced bucket by bucket once their last backward is over, beside whatever else the rank
+still does; the optimizer's update waits for all of them, and weights that are cut are gathered after it.
+Then the rank begins its next step.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Puts the steps of a job together, pass by pass.
 
 Each rank has a front: the operations that its next one waits for. Compute, and collectives that a pass needs,
-move it on; what runs beside (gradients, messages to the next stage, storage) does not. The two passes of one slot
-have a front each, and share the rank's compute.
+move it on; what runs beside (gradients, messages to the next stage, storage) does not. The two passes of
+one slot have a front each, and share the rank's compute.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Storage in the program of a job: batches that are asked for and come, checkpoints that are written.
 
-Storage hosts are ranks of the program behind the job's. A rank asks for its next batch with a small message when
-it begins a step, and waits for it when it begins the next. A part at a time, at a rate, is a chain of pauses on the
-side that sends. A synchronous checkpoint is a message that the next step waits for until it is acknowledged; an
-asynchronous one is a pause for the copy, then parts beside the next steps.
+Storage hosts are ranks of the program behind the job's. A rank asks for its next batch with a small message
+when it begins a step, and waits for it when it begins the next. A part at a time, at a rate, is a chain of
+pauses on the side that sends. A synchronous checkpoint is a message that the next step waits for until it
+is acknowledged; an asynchronous one is a pause for the copy, then parts beside the next steps.
 """
 
 from __future__ import annotations

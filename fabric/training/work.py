@@ -1,8 +1,9 @@
-"""`SequenceWork`: how much longer or shorter the parts of a micro-batch take, by the sequences that are in it.
+"""`SequenceWork`: how much longer or shorter the parts of a micro-batch take, by the sequences that are in
+it.
 
-Places of packed sequences go to data ranks in turn, micro-batch by micro-batch. What grows with tokens counts every
-token of a place, padding included, for it is computed like any other; scores and values of attention count pairs of
-tokens of one sequence.
+Places of packed sequences go to data ranks in turn, micro-batch by micro-batch. What grows with tokens
+counts every token of a place, padding included, for it is computed like any other; scores and values of
+attention count pairs of tokens of one sequence.
 """
 
 from __future__ import annotations

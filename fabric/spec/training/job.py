@@ -29,6 +29,7 @@ class TrainingJob(Spec, frozen=True, kw_only=True):
     global_batch : int
         Sequences of a step, over all data ranks.
     parallelism : Parallelism
+        Default: one rank.
     activation_bytes, weight_bytes, gradient_bytes : int
         Per element, as sent: 2 for bf16, 4 for fp32.
     recompute : bool
@@ -43,6 +44,7 @@ class TrainingJob(Spec, frozen=True, kw_only=True):
         Whether gradients add up locally over micro-batches (ZeRO-2) and gathered weights are kept from
         one to the next (ZeRO-3). If not, every micro-batch reduces, and gathers again.
     name : str
+        For pictures. Default: none.
 
     Raises
     ------

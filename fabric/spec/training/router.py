@@ -31,8 +31,8 @@ class Router(Spec, frozen=True, kw_only=True):
     hot_share : float
         Share of the draws that go to it, above 0, at most 1. Default 0.5.
     file : str, optional
-        CSV without header, in a scenario file relative to that file. Loads: one row, a number an expert. Trace:
-        a row a token, its experts; ranks take the rows in turn, a rank's tokens one after the other.
+        CSV without header, in a scenario file relative to that file. Loads: one row, a number an expert.
+        Trace: a row a token, its experts; ranks take the rows in turn, a rank's tokens one after the other.
     node_limited : bool
         Whether a token's experts come from the model's `groups_per_token` best groups of its `groups`
         (DeepSeek-V3), for draws. Default False: from all.
@@ -40,7 +40,8 @@ class Router(Spec, frozen=True, kw_only=True):
         What a token has a copy for. "server": one to each server that has a rank with one of its experts,
         passed on inside over the server's own network. Default "expert".
     capacity_factor : float, optional
-        An expert takes at most so many times its even share of a rank's tokens. None (default): all that come.
+        An expert takes at most so many times its even share of a rank's tokens. None (default): all that
+        come.
     overflow : {"drop", "pad"}
         Beyond the capacity: tokens are dropped (default), or, besides, every message is padded to it.
     replicas : int

@@ -1,7 +1,7 @@
 """Ranks that are slower than others: always, by chance, or for a while.
 
-Several entries multiply. A distribution draws a factor of at least 1 for every rank, or anew for every pass; it
-is keyed by seed, entry, rank and pass, so one rank's draws depend on no other.
+Several entries multiply. A distribution draws a factor of at least 1 for every rank, or anew for every
+pass; it is keyed by seed, entry, rank and pass, so one rank's draws depend on no other.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ class Slowness(Spec, frozen=True, kw_only=True):
         Scale of the draws that come on top, at least 0: "exponential" multiplies by 1 + spread * E, E with
         mean 1, "uniform" by 1 + spread * U, U from 0 to 1. Default 0: none.
     distribution : {"exponential", "uniform"}
+        Of the draws. Default "exponential".
     per : {"rank", "pass"}
         Whether a rank keeps its draw, or has one for every pass of every step.
     begin, end : Duration, optional

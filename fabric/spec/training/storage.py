@@ -65,8 +65,8 @@ class Checkpoint(Spec, frozen=True, kw_only=True, tag_field="kind", tag="checkpo
     every : int
         Steps from one to the next. Default 1.
     parameter_bytes : int
-        Of one parameter's state: 2 for weights, 12 for the optimizer's in fp32. Default 14. Ranks that hold the
-        same parameters share the writing.
+        Of one parameter's state: 2 for weights, 12 for the optimizer's in fp32. Default 14. Ranks that hold
+        the same parameters share the writing.
     size : Size, optional
         Of a rank's state, instead of what follows from the model.
     copy_rate : Rate
