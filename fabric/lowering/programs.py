@@ -3,7 +3,8 @@
 Transfers are put in the order of the rank that sends them and of their lane (lanes in the order in which
 the table first uses them, the transfers of one as they stand there), so that what a rank does is one
 range; each join has a lane to itself. Ranks that take part in operations together have one connection for
-each pair of them and channel that any of these sends on. Those between hosts are flows, the others local.
+each pair of them and channel that any of these sends on (of a training job: for each dimension, whose groups
+are communicators of their own). Those between hosts are flows, the others local.
 """
 
 from __future__ import annotations
@@ -142,7 +143,7 @@ def lower_jobs(
 
 def _plan(jobs: Sequence[Job]) -> _Plan:
     templates: dict[int, int] = {}
-    groups: dict[tuple[int, bytes], int] = {}
+    groups: dict[tuple[int, str, bytes], int] = {}
     pairs: dict[tuple[int, int], int] = {}
     lanes: list[_Lanes] = []
     group_hosts: list[Int64Array] = []
@@ -157,7 +158,7 @@ def _plan(jobs: Sequence[Job]) -> _Plan:
             if id(template) not in templates:
                 templates[id(template)] = len(lanes)
                 lanes.append(_lanes(template))
-            key = (number, ranks.tobytes())
+            key = (number, "" if job.purpose is None else job.purpose.dimension[operation], ranks.tobytes())
             if key not in groups:
                 groups[key] = len(group_hosts)
                 group_hosts.append(hosts[ranks])
@@ -169,7 +170,7 @@ def _plan(jobs: Sequence[Job]) -> _Plan:
         lanes,
         group_hosts,
         group_classes,
-        np.array([job for job, _ in groups], dtype=np.int64),
+        np.array([job for job, _, _ in groups], dtype=np.int64),
         distinct[:, 0],
         distinct[:, 1],
         np.array(template_of, dtype=np.int64),

@@ -9,7 +9,7 @@ when the step before it ended. At every instant a rank is counted once, as the f
 **bubble**, else
    it is **waiting** for a slower rank;
 4. a communication that runs aside (gradients, storage) is under way or waits for a rank: exposed, or waiting;
-5. nothing: its pipeline has not begun, or it is done: bubble.
+5. nothing: its pipeline has not begun, or it is done: bubble; without a pipeline, waiting.
 
 So the five add up to the step's time. Communication that is under way while the rank computes is
 **overlapped**.
@@ -199,7 +199,9 @@ def _job_rows(
         busy = np.bincount(pieces.rank, weights=pieces.length * (computing & here), minlength=n_ranks)
         duration = int(step_end[number] - begin[number])
         waiting = {name: float(of_name[name]["waiting_ps"][number]) for name in names}
-        bubble = waiting.pop(PIPELINE, 0.0) + float(idle[number])
+        waiting.setdefault(PIPELINE, 0.0)
+        waiting[PIPELINE if PIPELINE in of_name else "done"] = float(idle[number]) + waiting[PIPELINE]
+        bubble = waiting.pop(PIPELINE)
         steps.append(
             {
                 "step": number,
