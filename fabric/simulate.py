@@ -30,7 +30,7 @@ from fabric.scenario import dump_scenario, load_scenario
 from fabric.spec import DISTRIBUTIONS, Scenario, Spec
 from fabric.topology import Network, build_network
 from fabric.units import Duration, QuantityError
-from fabric.workload import FlowTable, build_flows, split_over_queue_pairs
+from fabric.workload import FlowTable, Job, build_flows, split_over_queue_pairs
 
 __all__ = ["ENGINES", "EngineName", "Simulation", "run"]
 
@@ -179,6 +179,16 @@ class Simulation:
     def now(self) -> Duration:
         """Simulated time."""
         return Duration(int(self._engine.now_ps))
+
+    @property
+    def network(self) -> Network:
+        """What the scenario's topology describes, or what was given."""
+        return self._built.network
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """Programs that run, of collectives and training jobs."""
+        return self._built.jobs
 
     @property
     def status(self) -> str:

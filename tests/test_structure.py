@@ -66,7 +66,7 @@ LAYERS: dict[str, set[str]] = {
     "sweep": {"errors", "io", "result", "scenario", "simulate", "spec"},
     "training": {"errors", "keyed_hash", "spec", "topology", "units", "workload"},
     "step": {
-        *("_core", "errors", "jobs", "lower", "outcome", "result", "scenario", "simulate", "spec", "sweep"),
+        *("_core", "errors", "lower", "outcome", "result", "scenario", "simulate", "spec", "sweep"),
         *("topology", "workload"),
     },
     "checks": {

@@ -51,6 +51,9 @@ MOST_SHAPES = 40
 """Ranks up to which shapes are drawn."""
 
 PIXELS = 1600
+BEHIND = 0.55
+"""How strongly an image shows what runs aside while a rank does nothing else."""
+
 LETTER_POINTS = 3.9
 WIDE_POINTS = 4.0
 """Width from which on passes have an edge."""
@@ -247,26 +250,17 @@ def _image(ax: Axes, pieces: _Drawn, *, n_rows: int, bounds: tuple[int, int], sc
     from matplotlib.colors import to_rgb
 
     colours = np.array([to_rgb(colour) for _, colour in KINDS.values()])
-    time = np.zeros((n_rows, PIXELS, len(KINDS)), dtype=np.float32)
-    main = np.flatnonzero(~pieces.aside)
-    pixel = (bounds[1] - bounds[0]) / PIXELS
-    begin = np.clip((pieces.begin[main] - bounds[0]) / pixel, 0, PIXELS)
-    end = np.clip((pieces.end[main] - bounds[0]) / pixel, 0, PIXELS)
-    row, kind = pieces.row[main], pieces.kind[main]
-    first, last = np.floor(begin).astype(np.int64), np.minimum(np.floor(end).astype(np.int64), PIXELS - 1)
-    first = np.minimum(first, PIXELS - 1)
-    single = first == last
-    np.add.at(time, (row[single], first[single], kind[single]), (end - begin)[single])
-    wide = ~single
-    np.add.at(time, (row[wide], first[wide], kind[wide]), first[wide] + 1 - begin[wide])
-    np.add.at(time, (row[wide], last[wide], kind[wide]), end[wide] - last[wide])
-    change = np.zeros((n_rows, PIXELS + 1, len(KINDS)), dtype=np.float32)
-    np.add.at(change, (row[wide], first[wide] + 1, kind[wide]), 1)
-    np.add.at(change, (row[wide], last[wide], kind[wide]), -1)
-    time += np.cumsum(change, axis=1)[:, :PIXELS]
-    idle = np.clip(1 - time.sum(axis=2, keepdims=True), 0, 1)
-    whole = time.sum(axis=2, keepdims=True) + idle
-    picture = (time / whole) @ colours + idle / whole * np.array(to_rgb(GROUND))
+    ground = np.array(to_rgb(GROUND))
+    main, behind = (
+        _shares(pieces, np.flatnonzero(pieces.aside == aside), n_rows=n_rows, bounds=bounds)
+        for aside in (False, True)
+    )
+    busy = main.sum(axis=2, keepdims=True)
+    under = np.clip(behind.sum(axis=2, keepdims=True), 0, 1)
+    mixed = behind @ colours / np.maximum(behind.sum(axis=2, keepdims=True), 1e-9)
+    rest = ground + BEHIND * under * (mixed - ground)
+    idle = np.clip(1 - busy, 0, 1)
+    picture = (main @ colours + idle * rest) / np.maximum(busy + idle, 1e-9)
     ax.imshow(
         np.clip(picture, 0, 1),
         extent=(bounds[0] / scale, bounds[1] / scale, n_rows, 0),
@@ -274,6 +268,29 @@ def _image(ax: Axes, pieces: _Drawn, *, n_rows: int, bounds: tuple[int, int], sc
         interpolation="antialiased",
         zorder=1,
     )
+
+
+def _shares(
+    pieces: _Drawn, chosen: Array, *, n_rows: int, bounds: tuple[int, int]
+) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """Share of each pixel's time that each kind has [rows, pixels, kinds]."""
+    shape = (n_rows, PIXELS, len(KINDS))
+    time = np.zeros(shape, dtype=np.float32)
+    change = np.zeros((n_rows, PIXELS + 1, len(KINDS)), dtype=np.float32)
+    pixel = (bounds[1] - bounds[0]) / PIXELS
+    begin = np.clip((pieces.begin[chosen] - bounds[0]) / pixel, 0, PIXELS)
+    end = np.clip((pieces.end[chosen] - bounds[0]) / pixel, 0, PIXELS)
+    row, kind = pieces.row[chosen], pieces.kind[chosen]
+    first, last = (np.minimum(np.floor(each).astype(np.int64), PIXELS - 1) for each in (begin, end))
+    single = first == last
+    np.add.at(time, (row[single], first[single], kind[single]), (end - begin)[single])
+    wide = ~single
+    np.add.at(time, (row[wide], first[wide], kind[wide]), first[wide] + 1 - begin[wide])
+    np.add.at(time, (row[wide], last[wide], kind[wide]), end[wide] - last[wide])
+    np.add.at(change, (row[wide], first[wide] + 1, kind[wide]), 1)
+    np.add.at(change, (row[wide], last[wide], kind[wide]), -1)
+    time += np.cumsum(change, axis=1)[:, :PIXELS]
+    return time
 
 
 def _rank_ticks(ax: Axes, shown: Array) -> None:

@@ -6,12 +6,12 @@ the difference is the network's alone.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from fabric._core import Engine
-from fabric.jobs import scenario_jobs
 from fabric.lower import lower_with_flows
 from fabric.outcome import operation_labels, own_ranks, task_labels
 from fabric.result import Table
@@ -19,12 +19,12 @@ from fabric.result.steps import step_tables
 from fabric.result.tasks import task_table
 from fabric.spec import Scenario
 from fabric.topology import Network
-from fabric.workload import FlowTable
+from fabric.workload import FlowTable, Job
 
 __all__ = ["ideal_steps"]
 
 
-def ideal_steps(scenario: Scenario, network: Network) -> Table:
+def ideal_steps(scenario: Scenario, *, network: Network, jobs: Sequence[Job]) -> Table:
     """Return the table of the steps of a scenario's training jobs as they would be on an infinitely fast
     network.
 
@@ -32,6 +32,8 @@ def ideal_steps(scenario: Scenario, network: Network) -> Table:
     ----------
     scenario : Scenario
     network : Network
+    jobs : sequence of Job
+        Of the scenario; those that do not train are left out.
 
     Returns
     -------
@@ -40,7 +42,7 @@ def ideal_steps(scenario: Scenario, network: Network) -> Table:
     """
     jobs = [
         replace(job, hosts=np.zeros_like(job.host_of), rank_classes={})
-        for job in scenario_jobs(scenario, network)
+        for job in jobs
         if job.purpose is not None
     ]
     free = scenario.replace(nic=scenario.nic.replace(copy_rate=None, copy_latency=0), sweep={})

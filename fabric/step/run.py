@@ -13,7 +13,6 @@ from fabric.spec import Scenario, Training
 from fabric.step.ideal import ideal_steps
 from fabric.step.report import StepReport
 from fabric.sweep import SweepResult, sweep_runs
-from fabric.topology import build_network
 
 __all__ = ["run_step", "run_step_sweep"]
 
@@ -62,7 +61,7 @@ def run_step(
     simulation = Simulation(loaded, engine=engine, seed=seed)
     simulation.run(progress=progress)
     result = simulation.result()
-    ideal = ideal_steps(simulation.scenario, build_network(loaded.topology))
+    ideal = ideal_steps(simulation.scenario, network=simulation.network, jobs=simulation.jobs)
     return StepReport(replace(result, tables={**result.tables, "ideal": ideal}))
 
 

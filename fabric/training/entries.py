@@ -12,6 +12,7 @@ from fabric.errors import SpecError
 from fabric.spec.topology import RailOptimized
 from fabric.spec.training.compute import FlopTimes
 from fabric.spec.training.entry import Training
+from fabric.spec.training.job import TrainingJob
 from fabric.spec.training.router import Router
 from fabric.topology.network import Network
 from fabric.training.flops import step_flops
@@ -22,9 +23,10 @@ from fabric.training.slowdown import Slowdown
 from fabric.training.step import Step, build_step
 from fabric.training.storage import StoragePlan
 from fabric.training.times import compute_times
-from fabric.training.work import packed_job
+from fabric.training.work import SequenceWork, packed_job
 from fabric.workload.build import free_label
 from fabric.workload.job import Job
+from fabric.workload.program import Program
 
 if TYPE_CHECKING:
     from fabric.spec.scenario import Scenario
@@ -96,6 +98,7 @@ def training_job(scenario: Scenario, network: Network, entry: Training, *, path:
             bucket_bytes=None if entry.bucket is None else int(entry.bucket),
             algorithms=entry.algorithms,
             channels=entry.channels,
+            server_of=server_of,
             eager=entry.eager,
             slowdown=Slowdown.of_entries(entry.slowness, n_ranks=job.parallelism.world, seed=seed),
             routes=routes,
@@ -114,18 +117,18 @@ def training_job(scenario: Scenario, network: Network, entry: Training, *, path:
         hosts=np.concatenate([hosts, storage_hosts]).astype(np.int64),
         traffic_class=entry.traffic_class,
         transport=entry.transport,
-        purpose=replace(step.purpose, n_ranks=job.parallelism.world, facts=_facts(entry, job)),
+        purpose=replace(step.purpose, n_ranks=job.parallelism.world, facts=_facts(entry, job, work)),
         rank_classes=classes,
     )
 
 
-def _begun(step: Step, start_ps: int, *, path: str):
+def _begun(step: Step, start_ps: int, *, path: str) -> Program:
     program = step.program
     return replace(program, start_ps=program.start_ps + start_ps).verify(path=path) if start_ps else program
 
 
-def _facts(entry: Training, job) -> dict[str, float]:
-    facts = {"flops": step_flops(job)}
+def _facts(entry: Training, job: TrainingJob, work: SequenceWork | None) -> dict[str, float]:
+    facts = {"flops": sum(step_flops(job)) if work is None else work.flops(job)}
     if isinstance(entry.compute, FlopTimes):
         facts["peak_flops"] = entry.compute.peak_tflops * 1e12
     return facts

@@ -61,19 +61,28 @@ def part_flops(job: TrainingJob, part: str) -> tuple[float, float]:
     return shared + routed, 0.0
 
 
-def step_flops(job: TrainingJob) -> float:
+def step_flops(job: TrainingJob) -> tuple[float, float]:
     """Operations that the model needs for a whole step, forward and backward, on all ranks together.
+
+    Returns
+    -------
+    linear, core : float
+        As `part_flops`.
 
     Examples
     --------
     >>> job = TrainingJob(model="llama3-70b", sequence=8192, global_batch=1)
-    >>> round(step_flops(job) / (6 * job.shape.parameters * 8192), 3)
-    1.06
+    >>> [round(each / (6 * job.shape.parameters * 8192), 3) for each in step_flops(job)]
+    [0.985, 0.076]
     """
     model, layout = job.shape, job.parallelism
-    each = {part: sum(part_flops(job, part)) for part in PARTS}
-    layers = sum(
-        each["attention"] + each["experts" if model.has_experts(layer) else "feed_forward"]
-        for layer in range(model.layers)
-    )
-    return 3.0 * (layers + each["output"]) * job.micro_batches * layout.tp * layout.cp * layout.dp
+    each = {part: part_flops(job, part) for part in PARTS}
+    total = [0.0, 0.0]
+    for kind in (0, 1):
+        layers = sum(
+            each["attention"][kind] + each["experts" if model.has_experts(layer) else "feed_forward"][kind]
+            for layer in range(model.layers)
+        )
+        many = job.micro_batches * layout.tp * layout.cp * layout.dp
+        total[kind] = 3.0 * (layers + each["output"][kind]) * many
+    return total[0], total[1]

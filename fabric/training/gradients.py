@@ -45,7 +45,7 @@ class Gradients:
         for stage, positions in enumerate(self.positions):
             for position in positions:
                 self.holders.setdefault(position, []).append(stage)
-        self.stream: dict[tuple[str, int], int] = {}
+        self.stream: dict[tuple[str, int], list[int]] = {}
         """By dimension and rank: the last reduction, which the next one waits for."""
         self.begin_step()
 
@@ -181,18 +181,18 @@ class Gradients:
                 self.halves[key] = fronts
                 return
         before = {one for front in fronts.values() for one in front}
-        before |= {
-            self.stream[dimension, rank] for rank in group.tolist() if (dimension, rank) in self.stream
-        }
+        before |= {one for rank in group.tolist() for one in self.stream.get((dimension, rank), ())}
         each = self.job.gradient_bytes
         size = math.ceil(each * end) - math.ceil(each * first)
         last = self._exchange(dimension, group, size, math.ceil(end) - math.ceil(first), sorted(before))
         for rank in group.tolist():
             self.stream[dimension, rank] = last
-            self.reduced[rank].append(last)
+            self.reduced[rank] += last
 
-    def _exchange(self, dimension: str, group: Int64Array, size: int, values: int, before: list[int]) -> int:
-        """Reduce a bucket of so many bytes and values; return the operation that ends it."""
+    def _exchange(
+        self, dimension: str, group: Int64Array, size: int, values: int, before: list[int]
+    ) -> list[int]:
+        """Reduce a bucket of so many bytes and values; return the operations that end it."""
         collective, how = self.steps.collective, self.compression
         if how is None:
             kind = "all_reduce" if self.layout.zero == 0 else "reduce_scatter"
@@ -204,5 +204,5 @@ class Gradients:
             return collective(dimension, "all_gather", payload * len(group), group, after=before)
         last = collective(dimension, "reduce_scatter", payload, group, after=before)
         if self.layout.zero == 0:
-            last = collective(dimension, "all_gather", payload, group, after=[last])
+            last = collective(dimension, "all_gather", payload, group, after=last)
         return last

@@ -6,6 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+import numpy as np
+import numpy.typing as npt
+
 from fabric.spec.training.compression import Compression
 
 if TYPE_CHECKING:
@@ -34,6 +37,8 @@ class StepPlan:
         By collective; what is not there is of `ALGORITHMS`.
     channels : int
         Of rings.
+    server_of : ndarray of int64, optional
+        Server of every rank, for rings that use all rails; each has one of its own unless given.
     eager : bool
         As of `Program`.
     slowdown : Slowdown, optional
@@ -51,6 +56,7 @@ class StepPlan:
     bucket_bytes: int | None = None
     algorithms: Mapping[str, str] = field(default_factory=dict)
     channels: int = 1
+    server_of: npt.NDArray[np.int64] | None = None
     eager: bool = True
     slowdown: Slowdown | None = None
     routes: TokenRoutes | None = None

@@ -20,6 +20,7 @@ from fabric.spec.training.stages import split_layers
 from fabric.training.gradients import Gradients
 from fabric.training.layer import Part, backward_parts, first_parts, forward_parts, last_parts
 from fabric.training.plan import ALGORITHMS, StepPlan
+from fabric.training.rings import ring_orders
 from fabric.training.schedule import Passage, PassTimes, Schedule, execute
 from fabric.training.storage import StorageTraffic
 from fabric.training.times import ComputeTimes
@@ -124,31 +125,40 @@ class StepBuilder:
         what: str = "",
         matrix: Int64Array | None = None,
         after: Sequence[int] | None = None,
-    ) -> int:
-        """Add a collective; with `after` (operations that it waits for) it runs aside."""
+    ) -> list[int]:
+        """Add a collective, as several rings where these use all rails; return its operations.
+
+        With `after` (operations that it waits for) it runs aside.
+        """
         algorithm = self.plan.algorithms.get(kind, ALGORITHMS[kind])
-        ranks = group.tolist()
         aside = after is not None
+        ranks = group.tolist()
         before = sorted({one for rank in ranks for one in self.front[rank]}) if after is None else after
-        if matrix is None:
-            options: dict[str, Any] = {}
-            if self.plan.channels > 1 and algorithm == "ring":
-                options["channels"] = self.plan.channels
-            wanted = Collective(
-                kind=kind,
-                n_ranks=len(group),
-                size_bytes=math.ceil(size),
-                algorithm=algorithm,
-                options=options,
+        orders = [group]
+        if algorithm == "ring":
+            orders = ring_orders(group, server_of=self.plan.server_of)
+        each, larger = divmod(math.ceil(size), len(orders))
+        numbers = []
+        for ring, order in enumerate(orders):
+            wanted = self._wanted(kind, algorithm, each + (ring < larger), len(group), matrix)
+            number = self.builder.collective(
+                wanted, ranks=order.tolist(), after=before, eager=self.plan.eager
             )
-        else:
-            wanted = Collective(kind="all_to_all_v", n_ranks=len(group), matrix=matrix, algorithm=algorithm)
-        number = self.builder.collective(wanted, ranks=ranks, after=before, eager=self.plan.eager)
-        self.named(number, dimension, what or kind, aside=aside)
+            numbers.append(self.named(number, dimension, what or kind, aside=aside))
         if not aside:
             for rank in ranks:
-                self.front[rank] = [number]
-        return number
+                self.front[rank] = list(numbers)
+        return numbers
+
+    def _wanted(
+        self, kind: str, algorithm: str, size: int, n_ranks: int, matrix: Int64Array | None
+    ) -> Collective:
+        if matrix is not None:
+            return Collective(kind="all_to_all_v", n_ranks=n_ranks, matrix=matrix, algorithm=algorithm)
+        options: dict[str, Any] = {}
+        if self.plan.channels > 1 and algorithm == "ring":
+            options["channels"] = self.plan.channels
+        return Collective(kind=kind, n_ranks=n_ranks, size_bytes=size, algorithm=algorithm, options=options)
 
     def compute(self, ranks: Sequence[int], name: str, times_ps: npt.NDArray[np.float64]) -> None:
         """Let ranks compute, each for its time."""
@@ -267,6 +277,7 @@ class StepBuilder:
                 continue
             key = (stage, number)
             token = int(part.size) // (self.job.tokens_per_rank * self._top_k)
+            token += routes.router.header_bytes if part.what == "dispatch" else 0
             for matrix in routes.legs(part.what, layer, one.micro_batch, group=key, ranks=group):
                 self.collective("ep", "all_to_all", 0, group, what=part.what, matrix=matrix * token)
 

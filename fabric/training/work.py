@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from fabric.spec.training.job import TrainingJob
 from fabric.spec.training.packing import SequencePacking
-from fabric.training.flops import part_flops
+from fabric.training.flops import part_flops, step_flops
 from fabric.training.packing import Packing, draw_lengths, pack_sequences
 
 __all__ = ["SequenceWork", "packed_job"]
@@ -36,6 +36,14 @@ class SequenceWork:
 
     attention: FloatArray
     packing: Packing
+
+    def flops(self, job: TrainingJob) -> float:
+        """Operations that the sequences need, padding left out, forward and backward, as `step_flops`."""
+        share = self.packing.length.sum() / (job.global_batch * job.sequence)
+        full = job.sequence * (job.sequence + 1) / 2
+        pairs = (self.packing.length * (self.packing.length + 1) // 2).sum() / (job.global_batch * full)
+        linear, core = step_flops(job)
+        return float(linear * share + core * pairs)
 
     def factor(self, part: str, micro_batch: int, data_rank: npt.NDArray[np.int64]) -> FloatArray:
         """Work of a part on ranks, against full places."""

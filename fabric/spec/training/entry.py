@@ -47,7 +47,8 @@ class Training(Entry, frozen=True, kw_only=True, tag_field="kind", tag="training
         Gradients are reduced in buckets of whole layers of at least so many bytes, as the last backward pass
         leaves them. None (default): all of a chunk at once, after its last backward pass.
     algorithms : dict of str to str
-        By collective. Default: "ring", and "direct" for "all_to_all".
+        By collective. Default: "ring", and "direct" for "all_to_all". A group that has several ranks on each
+        of several servers runs a ring for each of them, so that every rail is used.
     channels : int
         Connections that each pair of neighbours of a ring shares the data out over. Default 1.
     router : Router
