@@ -94,13 +94,21 @@ CASES: dict[str, Case] = {
     "alltoallv_skewed": Case("alltoallv_skewed.toml"),
     "alltoallv_skewed, all alike": Case("alltoallv_skewed.toml", ("traffic[0].skew=0.0",)),
     "two_jobs": Case("two_jobs.toml"),
+    "two_jobs, one after the other": Case("two_jobs.toml", ("traffic[1].start=20ms",)),
     "pipeline_1f1b": Case("pipeline_1f1b.toml"),
     "pipeline_1f1b as GPipe": Case("pipeline_1f1b.toml", ("traffic[0].schedule=gpipe",)),
     "pipeline_1f1b as ZB1P": Case("pipeline_1f1b.toml", ("traffic[0].schedule=zb1p",)),
     "pipeline_1f1b as DualPipe": Case("pipeline_1f1b.toml", ("traffic[0].schedule=dualpipe",)),
     "straggler": Case("straggler.toml"),
     "straggler without": Case("straggler.toml", ("traffic[0].slowness=[]",)),
-    "two_jobs, one after the other": Case("two_jobs.toml", ("traffic[1].start=20ms",)),
+    **swept("moe_uniform.toml"),
+    **swept("moe_hot_expert.toml"),
+    **swept("moe_node_limited.toml"),
+    **swept("topk_compression.toml"),
+    **swept("sequence_packing.toml"),
+    **swept("checkpoint_burst.toml"),
+    **swept("oversubscribed_step.toml"),
+    "llama3_405b_step": Case("llama3_405b_step.toml"),
 }
 """Every case by its name."""
 

@@ -179,7 +179,7 @@ class StepReport:
             ("paused", "paused_ps", "stood still, as the scenario says"),
             ("exposed communication", "exposed_ps", "the network, with nothing to compute meanwhile"),
             ("pipeline bubble", "bubble_ps", "waited for a stage, or was done"),
-            ("waiting for ranks", "waiting_ps", "in a collective that a rank had not entered"),
+            ("waiting for ranks", "waiting_ps", self._culprit(job)),
         ]
         rows = [
             [name, time_text(_mean(steps[key])), percent_text(_mean(steps[key]) / total), said]
@@ -187,6 +187,26 @@ class StepReport:
             if _mean(steps[key]) > 0
         ]
         return align(rows, right=(1, 2))
+
+    def _culprit(self, job: str) -> str:
+        """For whom ranks waited in collectives."""
+        tasks = self._of(self.tasks, job)
+        chosen = (tasks["dimension"] != "compute") & (tasks["dimension"] != "pp") & (tasks["entered_ps"] >= 0)
+        own = tasks[chosen]
+        if not len(own):
+            return "was done before others"
+        order = np.lexsort((own["rank"], -own["entered_ps"], own["operation"]))
+        first = np.flatnonzero(np.diff(own["operation"][order], prepend=-1))
+        last_rank = own["rank"][order[first]]
+        waited = np.clip(np.minimum(own["ready_ps"], own["left_ps"]) - own["entered_ps"], 0, None)
+        of = np.searchsorted(own["operation"][order[first]], own["operation"])
+        total = np.bincount(last_rank[of], weights=waited)
+        if not total.sum():
+            return "was done before others"
+        worst = int(np.argmax(total))
+        host = str(own["host"][np.argmax(own["rank"] == worst)])
+        share = percent_text(float(total[worst] / total.sum()))
+        return f"in collectives that a rank had not entered: rank {worst} on {host} for {share} of it"
 
     def _communication_lines(self, job: str, entry: Training) -> list[str]:
         own = self._of(self.communication, job)

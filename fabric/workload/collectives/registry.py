@@ -122,7 +122,7 @@ def build_template(collective: str, *, algorithm: str, n_ranks: int, **options: 
     builder = _builder(collective, algorithm)
     if not isinstance(n_ranks, int) or not 1 <= n_ranks <= MOST_RANKS:
         raise SpecError("n_ranks", n_ranks, f"1 to {MOST_RANKS} ranks")
-    known = algorithm_options(collective, algorithm)
+    known = algorithm_options(collective, algorithm) if options else {}
     for name, value in options.items():
         if name not in known and name not in SPLITS:
             raise SpecError(
