@@ -353,7 +353,7 @@ EXPECTED = (
 
 EXPECTED_OF_PROGRAMS = (
     *("FINISHED", "UNTIL", "sent again", "PAUSE", "joins", "copies", "eager", "computing"),
-    "an order of own sends",
+    *("an order of own sends", "slow for a while"),
     *("own sizes", "many frames", "without bytes", "several messages"),
 )
 
@@ -378,6 +378,7 @@ def what_happened_to_program(outcome: Outcome) -> Iterator[str]:
         "without bytes": (program.operation_bytes == 0) & (program.operation_pieces < 0),
         "many frames": sent > 10,
         "an order of own sends": program.transfer_follower,
+        "slow for a while": program.slow_factor,
         "several messages": np.unique(program.operation_lanes, return_counts=True)[1] > 1,
     }
     yield from (name for name, value in happened.items() if np.any(value))

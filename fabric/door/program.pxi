@@ -46,7 +46,13 @@ cdef take_program(World* w, _Memory memory, object program):
     p.operation_task_base = <const u32*>memory.keep_of_program(program, "operation_task_base", _np.uint32)
     p.piece_offset_bytes = <const i64*>memory.keep_of_program(program, "piece_offset_bytes", _np.int64)
     p.lane_connection = <const u32*>memory.keep_of_program(program, "lane_connection", _np.uint32)
+    p.task_rank = <const u32*>memory.keep_of_program(program, "task_rank", _np.uint32)
     p.task_host = <const u32*>memory.keep_of_program(program, "task_host", _np.uint32)
+    if len(program.slow_factor):
+        p.slow_base = <const u32*>memory.keep_of_program(program, "slow_base", _np.uint32)
+        p.slow_begin_ps = <const i64*>memory.keep_of_program(program, "slow_begin_ps", _np.int64)
+        p.slow_end_ps = <const i64*>memory.keep_of_program(program, "slow_end_ps", _np.int64)
+        p.slow_factor = <const double*>memory.keep_of_program(program, "slow_factor", _np.float64)
     p.task_waits = <u32*>memory.keep_of_program(program, "task_waits", _np.uint32)
     p.task_next_base = <const u32*>memory.keep_of_program(program, "task_next_base", _np.uint32)
     p.task_next = <const u32*>memory.keep_of_program(program, "task_next", _np.uint32)

@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from fabric.errors import SpecError
 from fabric.lowered import LoweredProgram
+from fabric.lowering.slowness import slow_columns
 from fabric.workload.collectives import Template
 from fabric.workload.collectives.arrays import Int64Array, bases
 from fabric.workload.collectives.template import NOTHING
@@ -136,6 +137,7 @@ def lower_jobs(
         **_operation_columns(jobs, plan),
         "lane_connection": _u32(connections.of_lane),
         **_task_columns(jobs),
+        **slow_columns(jobs),
     }
     flows = _connection_flows(jobs, plan, connections, columns)
     return LoweredJobs(flows, LoweredProgram(**columns))

@@ -118,6 +118,7 @@ def training_job(scenario: Scenario, network: Network, entry: Training, *, path:
         traffic_class=entry.traffic_class,
         transport=entry.transport,
         purpose=replace(step.purpose, n_ranks=job.parallelism.world, facts=_facts(entry, job, work)),
+        slow=() if plan.slowdown is None else plan.slowdown.windows,
         rank_classes=classes,
     )
 

@@ -69,6 +69,9 @@ class Job:
         Number of the traffic entry that it comes from; None: from no scenario.
     purpose : Purpose or None
         What its operations are for, of a training job.
+    slow : tuple of (int, int, int, float)
+        Rank, begin and end in picoseconds, and the factor, at least 1, by which the rank computes longer
+        meanwhile; stretches of a rank that overlap multiply.
     rank_classes : mapping of int to str
         Traffic class of the connections from and to some of its ranks, instead of `traffic_class`.
 
@@ -88,6 +91,7 @@ class Job:
     transport: Transport | None = None
     entry: int | None = None
     purpose: Purpose | None = None
+    slow: tuple[tuple[int, int, int, float], ...] = ()
     rank_classes: Mapping[int, str] = field(default_factory=dict)
 
     @property
