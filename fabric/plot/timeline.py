@@ -153,13 +153,13 @@ def _pieces(tasks: Table, shown: Array, bounds: tuple[int, int]) -> _Drawn:
     end = tasks["left_ps"]
     row = row_of[tasks["rank"]]
     kind = np.full(len(tasks), ORDER.index("other"))
-    for name, number in ((name, ORDER.index(name)) for name in KINDS):
+    for place, name in enumerate(KINDS):
         if name in ("update", "pause"):
-            kind[is_compute & (what == name)] = number
+            kind[is_compute & (what == name)] = place
         elif len(name) == 1:
-            kind[is_compute & (np.char.str_len(what) > 1) & _is_pass(what, name)] = number
+            kind[is_compute & _is_pass(what, name)] = place
         else:
-            kind[~is_compute & (dimension == name)] = number
+            kind[~is_compute & (dimension == name)] = place
     kept = (row >= 0) & (end > begin) & (end > bounds[0]) & (begin < bounds[1]) & (what != "pace")
     number = _micro_batches(what)
     return _Drawn(*(each[kept] for each in (row, kind, begin, end, tasks["aside"], number)))

@@ -84,7 +84,7 @@ def step_tables(
     communication: list[dict[str, Any]] = []
     for job, ranks in n_ranks.items():
         own = tasks[tasks["job"] == job]
-        measured = _job_rows(own, ranks, facts.get(job, {}))
+        measured = _Job(own, ranks, facts.get(job, {})).rows()
         steps += [{"job": job, **row} for row in measured[0]]
         communication += [{"job": job, **row} for row in measured[1]]
     return _table(steps, STEP_COLUMNS, "steps"), _table(communication, COMMUNICATION_COLUMNS, "communication")
@@ -124,107 +124,128 @@ def _table(rows: Sequence[Mapping[str, Any]], columns: Mapping[str, Any], name: 
     )
 
 
-def _job_rows(
-    tasks: Table, n_ranks: int, facts: Mapping[str, float]
-) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    entered, ready, left = tasks["entered_ps"], tasks["ready_ps"], tasks["left_ps"]
-    dimension, aside = tasks["dimension"], tasks["aside"]
-    step, rank = tasks["step"], tasks["rank"]
-    bounds = (left >= 0) | (aside & (dimension == STORAGE))
-    n_steps = int(step.max(initial=-1)) + 1
-    done = [bool(bounds[step == number].all()) for number in range(n_steps)]
-    n_done = done.index(False) if False in done else n_steps
-    if not n_done:
-        return [], []
-    counts = (left >= 0) & ~(aside & (dimension == STORAGE))
-    step_end = np.array([left[counts & (step == number)].max() for number in range(n_done)])
-    begun = int(entered[entered >= 0].min())
-    known = (left >= 0) & (left > entered) & (tasks["what"] != PACE)
-    from_, to, of = entered[known], left[known], dimension[known]
-    by, is_aside = rank[known], aside[known]
-    is_pause = (of == COMPUTE) & (tasks["what"][known] == PAUSE)
-    is_compute = (of == COMPUTE) & ~is_pause
-    moves = ~(of == COMPUTE)
-    middle = np.clip(np.where(moves, ready[known], to), from_, to)
-    pieces = _Pieces(
-        np.concatenate([by, by]),
-        np.concatenate([from_, middle]),
-        np.concatenate([middle, to]),
-        step_end=step_end,
-        n_ranks=n_ranks,
-    )
-    nothing = np.zeros(len(of), dtype=bool)
-    waits = lambda chosen: np.concatenate([chosen, nothing])  # noqa: E731
-    works = lambda chosen: np.concatenate([nothing, chosen])  # noqa: E731
-    both = np.concatenate
-    computing = pieces.covered(both([is_compute, is_compute]))
-    pausing = pieces.covered(both([is_pause, is_pause])) & ~computing
-    counted = computing | pausing
-    names = [str(name) for name in np.unique(of[moves])]
-    share: dict[tuple[str, str], Array] = {}
-    active = {name: pieces.covered(works(moves & (of == name))) for name in names}
-    for kind, chosen, part in (
-        ("exposed", moves & ~is_aside, works),
-        ("waiting", moves & ~is_aside, waits),
-        ("exposed", moves & is_aside, works),
-        ("waiting", moves & is_aside, waits),
-    ):
-        for name in names:
-            now = pieces.covered(part(chosen & (of == name))) & ~counted
-            share[kind, name] = share.get((kind, name), np.zeros(len(now), dtype=bool)) | now
-            counted |= now
+class _Job:
+    """The tasks of a job, cut into pieces of time and counted once each.
 
-    def mean(where: Array) -> Array:
-        """Time of pieces by step, over all ranks."""
-        total = np.bincount(pieces.step, weights=pieces.length * where, minlength=n_done + 1)
-        return np.asarray(total[:n_done] / n_ranks)
+    `share` has, by "exposed" or "waiting" and dimension, which pieces count as that.
+    """
 
-    idle = mean(~counted)
-    idle[0] -= begun
-    compute, paused = mean(computing), mean(pausing)
-    of_name = {
-        name: {
-            "active_ps": mean(active[name]),
-            "exposed_ps": mean(share["exposed", name]),
-            "overlapped_ps": mean(active[name] & computing),
-            "waiting_ps": mean(share["waiting", name]),
+    def __init__(self, tasks: Table, n_ranks: int, facts: Mapping[str, float]) -> None:
+        self.tasks, self.n_ranks, self.facts = tasks, n_ranks, facts
+        self.dimension, self.step = tasks["dimension"], tasks["step"]
+        self.step_end = self._step_ends()
+        entered = tasks["entered_ps"]
+        self.begun = int(entered[entered >= 0].min(initial=0)) if (entered >= 0).any() else 0
+        if len(self.step_end):
+            self._count()
+
+    def rows(self) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+        """Return the rows of its steps and of their communication."""
+        if not len(self.step_end):
+            return [], []
+        steps, communication = [], []
+        of_name = {name: self._times(name) for name in self.names}
+        idle = self._mean(~self.counted)
+        idle[0] -= self.begun
+        whole = {
+            "compute_ps": self._mean(self.computing),
+            "paused_ps": self._mean(self.pausing),
+            "overlapped_ps": self._mean(self.any_active & self.computing),
         }
-        for name in names
-    }
-    overlapped = mean(np.any([*active.values()], axis=0) & computing) if names else np.zeros(n_done)
-    begin = np.concatenate([[begun], step_end[:-1]])
-    steps, communication = [], []
-    for number in range(n_done):
-        here = pieces.step == number
-        busy = np.bincount(pieces.rank, weights=pieces.length * (computing & here), minlength=n_ranks)
-        duration = int(step_end[number] - begin[number])
-        waiting = {name: float(of_name[name]["waiting_ps"][number]) for name in names}
-        waiting.setdefault(PIPELINE, 0.0)
-        waiting[PIPELINE if PIPELINE in of_name else "done"] = float(idle[number]) + waiting[PIPELINE]
-        bubble = waiting.pop(PIPELINE)
-        steps.append(
-            {
-                "step": number,
-                "begin_ps": int(begin[number]),
-                "end_ps": int(step_end[number]),
-                "duration_ps": duration,
-                "compute_ps": compute[number],
-                "compute_max_ps": busy.max(),
-                "busiest_rank": int(np.argmax(busy)),
-                "paused_ps": paused[number],
-                "exposed_ps": sum(float(each["exposed_ps"][number]) for each in of_name.values()),
-                "overlapped_ps": overlapped[number],
-                "bubble_ps": bubble,
-                "waiting_ps": sum(waiting.values()),
-                "mfu": _mfu(facts, n_ranks, duration),
-            }
+        begins = np.concatenate([[self.begun], self.step_end[:-1]])
+        for number, (begin, end) in enumerate(zip(begins.tolist(), self.step_end.tolist(), strict=True)):
+            here = self.pieces.length * (self.computing & (self.pieces.step == number))
+            busy = np.bincount(self.pieces.rank, weights=here, minlength=self.n_ranks)
+            waiting = {name: float(each["waiting_ps"][number]) for name, each in of_name.items()}
+            bubble = waiting.pop(PIPELINE) + float(idle[number]) if PIPELINE in waiting else 0.0
+            done = 0.0 if PIPELINE in of_name else float(idle[number])
+            steps.append(
+                {
+                    "step": number,
+                    "begin_ps": begin,
+                    "end_ps": end,
+                    "duration_ps": end - begin,
+                    "compute_max_ps": busy.max(),
+                    "busiest_rank": int(np.argmax(busy)),
+                    "exposed_ps": sum(float(each["exposed_ps"][number]) for each in of_name.values()),
+                    "bubble_ps": bubble,
+                    "waiting_ps": sum(waiting.values()) + done,
+                    "mfu": _mfu(self.facts, self.n_ranks, end - begin),
+                    **{name: float(values[number]) for name, values in whole.items()},
+                }
+            )
+            for name, each in of_name.items():
+                times = {key: float(values[number]) for key, values in each.items()}
+                count = self._operations(number, name)
+                communication.append({"step": number, "dimension": name, "operations": count, **times})
+        return steps, communication
+
+    def _step_ends(self) -> Array:
+        """Ends of the steps that are done, from the first on."""
+        beside = self.tasks["aside"] & (self.dimension == STORAGE)
+        left = self.tasks["left_ps"]
+        ends: list[int] = []
+        for number in range(int(self.step.max(initial=-1)) + 1):
+            own = left[(self.step == number) & ~beside]
+            if not len(own) or (own < 0).any():
+                break
+            ends.append(int(own.max()))
+        return np.array(ends, dtype=np.int64)
+
+    def _count(self) -> None:
+        tasks = self.tasks
+        known = (tasks["left_ps"] > tasks["entered_ps"]) & (tasks["what"] != PACE)
+        begin, end, of = tasks["entered_ps"][known], tasks["left_ps"][known], self.dimension[known]
+        aside, moves = tasks["aside"][known], of != COMPUTE
+        middle = np.clip(np.where(moves, tasks["ready_ps"][known], end), begin, end)
+        rank = tasks["rank"][known]
+        self.pieces = _Pieces(
+            np.concatenate([rank, rank]),
+            np.concatenate([begin, middle]),
+            np.concatenate([middle, end]),
+            step_end=self.step_end,
+            n_ranks=self.n_ranks,
         )
-        chosen = (step == number) & (dimension != COMPUTE) & (tasks["what"] != PACE)
-        for name in names:
-            each = {key: float(values[number]) for key, values in of_name[name].items()}
-            count = len(np.unique(tasks["operation"][chosen & (dimension == name)]))
-            communication.append({"step": number, "dimension": name, "operations": count, **each})
-    return steps, communication
+        nothing = np.zeros(len(of), dtype=bool)
+        pauses = ~moves & (tasks["what"][known] == PAUSE)
+        self.computing = self.pieces.covered(np.tile(~moves & ~pauses, 2))
+        self.pausing = self.pieces.covered(np.tile(pauses, 2)) & ~self.computing
+        self.counted = self.computing | self.pausing
+        self.names = [str(name) for name in np.unique(of[moves])]
+        self.share: dict[tuple[str, str], Array] = {}
+        self.active: dict[str, Array] = {}
+        for name in self.names:
+            self.active[name] = self.pieces.covered(np.concatenate([nothing, of == name]))
+        for is_aside in (False, True):
+            for kind in ("exposed", "waiting"):
+                for name in self.names:
+                    chosen = (of == name) & (aside == is_aside)
+                    halves = [nothing, chosen] if kind == "exposed" else [chosen, nothing]
+                    now = self.pieces.covered(np.concatenate(halves)) & ~self.counted
+                    before = self.share.get((kind, name), np.zeros(len(now), dtype=bool))
+                    self.share[kind, name] = before | now
+                    self.counted |= now
+        none = np.zeros(len(self.counted), dtype=bool)
+        self.any_active = np.any([none, *self.active.values()], axis=0)
+
+    def _times(self, name: str) -> dict[str, Array]:
+        """Times of a dimension, by step."""
+        return {
+            "active_ps": self._mean(self.active[name]),
+            "exposed_ps": self._mean(self.share["exposed", name]),
+            "overlapped_ps": self._mean(self.active[name] & self.computing),
+            "waiting_ps": self._mean(self.share["waiting", name]),
+        }
+
+    def _mean(self, where: Array) -> Array:
+        """Time of pieces by step, over all ranks."""
+        count = len(self.step_end)
+        total = np.bincount(self.pieces.step, weights=self.pieces.length * where, minlength=count + 1)
+        return np.asarray(total[:count] / self.n_ranks)
+
+    def _operations(self, step: int, name: str) -> int:
+        chosen = (self.step == step) & (self.dimension == name) & (self.tasks["what"] != PACE)
+        return len(np.unique(self.tasks["operation"][chosen]))
 
 
 def _mfu(facts: Mapping[str, float], n_ranks: int, duration_ps: int) -> float:

@@ -216,8 +216,9 @@ class StepBuilder:
         last_backward = kind in "BW" and self.gradients.is_last(stage, one)
         if kind == "W":
             for layer in reversed(layers):
-                for part in ("attention", "experts" if self.job.shape.has_experts(layer) else "feed_forward"):
-                    self._part(stage, Part("compute", part, Fraction(0)), one, factor=factor, layer=layer)
+                block = "experts" if self.job.shape.has_experts(layer) else "feed_forward"
+                for what in ("attention", block):
+                    self._part(stage, Part("compute", what, Fraction(0)), one, factor=factor, layer=layer)
                     yield True
                 self.gradients.leave(stage, position, layer, last=last_backward)
             if position == whole - 1:

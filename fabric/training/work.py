@@ -49,7 +49,7 @@ class SequenceWork:
         """Work of a part on ranks, against full places."""
         if part != "attention":
             return np.ones(len(data_rank))
-        return self.attention[micro_batch, data_rank]
+        return np.asarray(self.attention[micro_batch, data_rank])
 
 
 def packed_job(job: TrainingJob, spec: SequencePacking, *, seed: int) -> tuple[TrainingJob, SequenceWork]:
