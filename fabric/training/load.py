@@ -11,7 +11,10 @@ from pathlib import Path
 
 from fabric.errors import SpecError
 from fabric.spec.decode import convert
+from fabric.spec.scenario import Scenario
+from fabric.spec.training.entry import Training
 from fabric.spec.training.job import TrainingJob
+from fabric.training.work import packed_job
 
 __all__ = ["load_job"]
 
@@ -30,6 +33,19 @@ def load_job(file: str | Path) -> TrainingJob:
         raise SpecError(str(file), error.strerror, "a file that can be read") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise SpecError(str(file), str(error), "a TOML file") from None
+    if "traffic" in document:
+        return _of_scenario(convert(document, Scenario, path=str(file)), path=str(file))
     job = convert(document, TrainingJob, path=str(file))
     assert isinstance(job, TrainingJob)
     return job
+
+
+def _of_scenario(scenario: Scenario, *, path: str) -> TrainingJob:
+    for entry in scenario.traffic:
+        if isinstance(entry, Training):
+            name = entry.job.name or scenario.name
+            job = entry.job.replace(name=name)
+            if entry.packing is not None:
+                job, _ = packed_job(job, entry.packing, seed=scenario.run.seed)
+            return job
+    raise SpecError(f"{path}.traffic", "no training job", 'an entry of kind "training"')
