@@ -8,11 +8,14 @@ carried.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
 from fabric.lowered import Lowered, LoweredProgram
 from fabric.routing import NO_PORT, hashed_words, trace_path
+from fabric.workload.program import Program
 
 __all__ = ["busiest_ports", "connection_paths", "group_bytes"]
 
@@ -20,9 +23,6 @@ Int64Array = npt.NDArray[np.int64]
 
 BY_HASH = 0
 """Of `Lowered.node_choice`: switches that hash."""
-
-CELLS = 1 << 20
-"""Of temporary tables of operations and transfers."""
 
 
 def connection_paths(lowered: Lowered) -> Int64Array:
@@ -56,13 +56,16 @@ def connection_paths(lowered: Lowered) -> Int64Array:
     return paths
 
 
-def group_bytes(lowered: Lowered, group: npt.ArrayLike, *, n_groups: int) -> Int64Array:
-    """Payload of groups of operations on every port.
+def group_bytes(
+    lowered: Lowered, size_bytes: npt.ArrayLike, *, group: npt.ArrayLike, n_groups: int
+) -> Int64Array:
+    """Payload of groups of connections on every port.
 
     Parameters
     ----------
     lowered : Lowered
-    group : array_like of int [operations]
+    size_bytes : array_like of int [connections]
+    group : array_like of int [connections]
         -1: counts nowhere.
     n_groups : int
 
@@ -71,31 +74,23 @@ def group_bytes(lowered: Lowered, group: npt.ArrayLike, *, n_groups: int) -> Int
     ndarray of int64 [ports, groups]
     """
     total = np.zeros((lowered.n_ports, n_groups), dtype=np.int64)
-    program = lowered.program
-    if program is None or not program.n_connections:
-        return total
-    of = np.asarray(group, dtype=np.int64)
-    sent = np.zeros((program.n_connections, n_groups), dtype=np.int64)
-    lanes, sizes, operations = _transfers(program, np.flatnonzero(of >= 0))
-    for lane, size, operation in zip(lanes, sizes, operations, strict=True):
-        connection = program.lane_connection[lane].astype(np.int64)
-        own = connection < program.n_connections
-        rows = np.broadcast_to(of[operation][:, np.newaxis], connection.shape)
-        np.add.at(sent, (connection[own], rows[own]), size[own])
-    paths = connection_paths(lowered)
-    for column in paths.T:
-        known = column != NO_PORT
-        np.add.at(total, column[known], sent[known])
+    size, of = np.asarray(size_bytes, dtype=np.int64), np.asarray(group, dtype=np.int64)
+    for column in connection_paths(lowered).T:
+        known = (column != NO_PORT) & (of >= 0)
+        np.add.at(total, (column[known], of[known]), size[known])
     return total
 
 
-def busiest_ports(lowered: Lowered, operations: npt.ArrayLike) -> Int64Array:
+def busiest_ports(lowered: Lowered, programs: Sequence[Program], operations: npt.ArrayLike) -> Int64Array:
     """The port that each operation keeps busy for longest, by its payload; -1: none.
 
     Parameters
     ----------
     lowered : Lowered
+    programs : sequence of Program
+        Those that were lowered, in order.
     operations : array_like of int
+        Numbered over all programs.
     """
     wanted = np.asarray(operations, dtype=np.int64)
     found = np.full(len(wanted), -1, dtype=np.int64)
@@ -103,62 +98,47 @@ def busiest_ports(lowered: Lowered, operations: npt.ArrayLike) -> Int64Array:
     if program is None or not program.n_connections:
         return found
     paths = connection_paths(lowered)
+    first = np.cumsum([0, *(len(each) for each in programs)])
     known: dict[tuple[int, int, int], int] = {}
     for place, operation in enumerate(wanted.tolist()):
         columns = program.operation_template, program.operation_lanes, program.operation_pieces
         template, lanes, pieces = (int(each[operation]) for each in columns)
         key = (template, lanes, pieces)
         if key not in known:
-            known[key] = _busiest(lowered, program, operation, paths)
+            number = int(np.searchsorted(first, operation, side="right")) - 1
+            sent = _pair_bytes(programs[number], operation - int(first[number]))
+            known[key] = _busiest(lowered, program, operation, sent, paths)
         found[place] = known[key]
     return found
 
 
-def _busiest(lowered: Lowered, program: LoweredProgram, operation: int, paths: Int64Array) -> int:
-    lanes, sizes, _ = _transfers(program, np.array([operation]))
-    if not lanes:
-        return -1
-    connection = program.lane_connection[lanes[0][0]].astype(np.int64)
-    own = connection < program.n_connections
-    if not own.any():
-        return -1
-    ports = paths[connection[own]]
-    size = np.repeat(sizes[0][0][own], ports.shape[1])
+def _pair_bytes(program: Program, operation: int) -> Int64Array:
+    """Bytes from each rank of an operation to each [ranks, ranks]."""
+    template = program.templates[int(program.template[operation])]
+    offsets = np.concatenate([[0], np.cumsum(program.piece_bytes(operation))])
+    piece = template.piece.astype(np.int64)
+    size = offsets[piece + template.count] - offsets[piece]
+    ranks = template.n_ranks + template.n_reducers
+    sent = np.zeros((ranks, ranks), dtype=np.int64)
+    np.add.at(sent, (template.source, template.destination), size)
+    return sent
+
+
+def _busiest(
+    lowered: Lowered, program: LoweredProgram, operation: int, sent: Int64Array, paths: Int64Array
+) -> int:
+    template = int(program.operation_template[operation])
+    first_rank, end_rank = program.template_rank_base[template : template + 2].tolist()
+    first_lane, end_lane = program.rank_lane_base[[first_rank, end_rank]].tolist()
+    begin = int(program.operation_lanes[operation])
+    connection = np.unique(program.lane_connection[begin : begin + end_lane - first_lane]).astype(np.int64)
+    connection = connection[connection < program.n_connections]
+    ends = program.connection_source[connection], program.connection_destination[connection]
+    ports = paths[connection]
+    size = np.repeat(sent[ends], ports.shape[1]).astype(np.float64)
     flat = ports.ravel()
     port, place = np.unique(flat[flat != NO_PORT], return_inverse=True)
     if not len(port):
         return -1
     load = np.bincount(place, weights=size[flat != NO_PORT]) / lowered.port_rate_bps[port]
     return int(port[np.argmax(load)]) if load.max() > 0 else -1
-
-
-def _transfers(
-    program: LoweredProgram, operations: Int64Array
-) -> tuple[list[Int64Array], list[Int64Array], list[Int64Array]]:
-    """Lanes and bytes of the transfers of operations, template by template, a row an operation."""
-    lanes, sizes, rows = [], [], []
-    for template in np.unique(program.operation_template[operations]).tolist():
-        chosen = operations[program.operation_template[operations] == template]
-        first_rank, end_rank = program.template_rank_base[template : template + 2].tolist()
-        first_lane, end_lane = program.rank_lane_base[[first_rank, end_rank]].tolist()
-        begin, end = program.lane_transfer_base[[first_lane, end_lane]].tolist()
-        if begin == end:
-            continue
-        lane = program.transfer_lane[begin:end].astype(np.int64) - first_lane
-        piece = program.transfer_piece[begin:end].astype(np.int64)
-        last = piece + program.transfer_count[begin:end]
-        pieces = int(program.template_pieces[template])
-        many = max(1, CELLS // (end - begin))
-        for part in np.split(chosen, np.arange(many, len(chosen), many)):
-            each, larger = np.divmod(program.operation_bytes[part][:, np.newaxis], max(pieces, 1))
-            size = (last - piece) * each + np.minimum(last, larger) - np.minimum(piece, larger)
-            table = program.operation_pieces[part]
-            listed = np.flatnonzero(table >= 0)
-            start = table[listed][:, np.newaxis]
-            size[listed] = (
-                program.piece_offset_bytes[start + last] - program.piece_offset_bytes[start + piece]
-            )
-            lanes.append(program.operation_lanes[part][:, np.newaxis] + lane)
-            sizes.append(size)
-            rows.append(part)
-    return lanes, sizes, rows

@@ -6,10 +6,11 @@ of which the first training job counts.
 
 from __future__ import annotations
 
-import tomllib
 from pathlib import Path
 
 from fabric.errors import SpecError
+from fabric.formats.words import read_text
+from fabric.scenario import parse_toml
 from fabric.spec.decode import convert
 from fabric.spec.scenario import Scenario
 from fabric.spec.training.entry import Training
@@ -27,12 +28,7 @@ def load_job(file: str | Path) -> TrainingJob:
     SpecError
         If it cannot be read, is not TOML, or is not a job.
     """
-    try:
-        document = tomllib.loads(Path(file).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SpecError(str(file), error.strerror, "a file that can be read") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SpecError(str(file), str(error), "a TOML file") from None
+    document = parse_toml(read_text(file, what="training job"), name=str(file))
     if "traffic" in document:
         return _of_scenario(convert(document, Scenario, path=str(file)), path=str(file))
     job = convert(document, TrainingJob, path=str(file))
