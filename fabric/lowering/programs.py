@@ -231,7 +231,7 @@ def _connections(plan: _Plan) -> _Connections:
 def _kinds(
     plan: _Plan, group: Int64Array, end_class: Int64Array
 ) -> tuple[list[tuple[int, str, int]], Int64Array]:
-    """Jobs, dimensions and classes that occur, job by job in the order of their first use; and which each has."""
+    """Jobs, dimensions and classes that occur, in the order of their first use; and which each has."""
     dimensions = {name: number for number, name in enumerate(dict.fromkeys(plan.group_dimension))}
     dimension = np.array([dimensions[name] for name in plan.group_dimension], dtype=np.int64)[group]
     packed = (plan.group_job[group] * (len(dimensions) + 1) + dimension) * MOST_CLASSES + end_class
