@@ -53,7 +53,7 @@ def run_step(
     ...         compute={"kind": "given", "forward": "1ms"})])
     >>> report = run_step(scenario)
     >>> report.steps["duration_ps"].tolist(), report.ideal["duration_ps"].tolist()
-    ([91059340176], [90000000000])
+    ([91760494440], [90000000000])
     """
     loaded = scenario if isinstance(scenario, Scenario) else load_scenario(Path(scenario))
     if not any(isinstance(entry, Training) for entry in loaded.traffic):

@@ -61,7 +61,7 @@ def packed_job(job: TrainingJob, spec: SequencePacking, *, seed: int) -> tuple[T
     >>> spec = SequencePacking(lengths=[128, 1024], shares=[0.9, 0.1], sequences=100)
     >>> packed, work = packed_job(job, spec, seed=1)
     >>> packed.global_batch, round(work.packing.padding, 2)
-    (23, 0.03)
+    (23, 0.0)
     """
     lengths = draw_lengths(spec.lengths, spec.shares, sequences=spec.sequences, seed=seed)
     packing = pack_sequences(lengths, place_tokens=job.sequence, how=spec.how)
