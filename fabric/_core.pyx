@@ -33,6 +33,7 @@ _CAUSES = {
 _STOP_REASONS = ("FINISHED", "STALLED", "UNTIL", "BUDGET")
 
 include "door/tables.pxi"
+include "door/faults.pxi"
 include "door/program.pxi"
 include "door/columns.pxi"
 
@@ -64,6 +65,7 @@ cdef class Engine:
         self.until_ps = lowered.until_ps
         take_scalars(self.w, lowered)
         take_arrays(self.w, self.memory, lowered)
+        take_faults(self.w, self.memory, lowered)
         take_program(self.w, self.memory, lowered.program)
         if not allocate(
             self.w,

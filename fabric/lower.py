@@ -21,6 +21,7 @@ from fabric.errors import SpecError
 from fabric.lowered import OPEN_END_PS, Lowered
 from fabric.lowering.buffers import buffer_columns
 from fabric.lowering.dependencies import dependency_columns
+from fabric.lowering.failures import plan_failures
 from fabric.lowering.flows import flow_columns
 from fabric.lowering.paths import path_columns
 from fabric.lowering.ports import node_columns, port_columns
@@ -28,7 +29,7 @@ from fabric.lowering.programs import lower_jobs
 from fabric.lowering.recording import record_columns
 from fabric.lowering.ticks import ns3_ticks_ps
 from fabric.lowering.transports import pattern_transports
-from fabric.routing import Routes, find_routes
+from fabric.routing import Routes
 from fabric.spec.run import Run
 from fabric.spec.scenario import Scenario
 from fabric.topology.build import build_network
@@ -98,18 +99,17 @@ def lower_with_flows(
 ) -> tuple[Lowered, FlowTable]:
     """As `lower`, from parts that are there; also returns the flows with the connections of the jobs."""
     n_flows = len(flows)
-    if jobs and scenario.run.ties != "fair":
-        allowed = '"fair", where there are collectives: what their ranks do takes no whole nanoseconds'
-        raise SpecError("run.ties", scenario.run.ties, allowed)
     lowered_jobs = lower_jobs(
         jobs,
         n_hosts=network.n_hosts,
         local_rate_bps=int(scenario.nic.copy_rate or 0),
         local_latency_ps=int(scenario.nic.copy_latency),
+        tick_ps=PS_PER_NS if scenario.run.ties == "transmission_start" else 1,
     )
     flows = FlowTable.concatenate([flows, lowered_jobs.flows])
     run, switch = scenario.run, scenario.switch
-    routes = find_routes(network, weights=scenario.routing.weights, order=scenario.routing.next_hop_order)
+    failures = plan_failures(scenario, network)
+    routes = failures.routes
     patterns = pattern_transports(
         flows,
         transport=scenario.transport,
@@ -147,11 +147,14 @@ def lower_with_flows(
         at_once=run.waits == "instant",
     )
     columns["flow_frames"][n_flows:] = 0
+    if scenario.recovery.reroute == "end_host":
+        columns["transports"]["repath"] = columns["transports"]["path_mode"] == 0
     lowered = Lowered(
         **columns,
         **_run_fields(run, columns["port_delay_ps"]),
         pfc_frame_bytes=int(switch.pfc.frame),
         program=lowered_jobs.program if jobs else None,
+        faults=failures.lowered(scenario, network, columns=columns),
     )
     return lowered, flows
 

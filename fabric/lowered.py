@@ -13,13 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "FAULT",
     "OPEN_END_PS",
     "PROFILE",
     "ROW",
     "SCHEDULER",
     "TRANSPORT",
     "DropReason",
+    "FaultKind",
     "Lowered",
+    "LoweredFaults",
     "LoweredProgram",
 ]
 
@@ -92,6 +95,7 @@ TRANSPORT = np.dtype(
         ("whole_rates", "u1"),
         ("telemetry_unit", "u4"),
         ("least_frame_bytes", "u4"),
+        ("repath", "u1"),
     ],
     align=True,
 )
@@ -107,6 +111,18 @@ ROW = np.dtype(
         ("class", "u1"),
         ("mark", "u1"),
         ("pad", "u1"),
+    ],
+    align=True,
+)
+
+FAULT = np.dtype(
+    [
+        ("time_ps", "i8"),
+        ("value", "i8"),
+        ("loss", "f8"),
+        ("ber_rate", "f8"),
+        ("port", "u4"),
+        ("kind", "u1"),
     ],
     align=True,
 )
@@ -134,7 +150,30 @@ class DropReason:
     EGRESS_THRESHOLD = 3
     POOL = 4
     TTL_EXPIRED = 5
-    NAMES = ("link loss", "no route", "headroom full", "egress threshold", "pool full", "TTL expired")
+    LINK_DOWN = 6
+    NAMES = (
+        *("link loss", "no route", "headroom full", "egress threshold", "pool full", "TTL expired"),
+        "link down",
+    )
+
+
+class FaultKind:
+    """What a row of `LoweredFaults.changes` changes."""
+
+    DOWN, UP, RATE, LOSS, PAUSE, ROUTES, MOVES = range(7)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LoweredFaults:
+    """What changes in a fabric while it runs; see `docs/design.md` section 12 for every field."""
+
+    changes: npt.NDArray[np.void]
+    route_base: npt.NDArray[np.int64]
+    route_place: npt.NDArray[np.int64]
+    route_value: npt.NDArray[np.uint32]
+    move_base: npt.NDArray[np.int64]
+    move_flow: npt.NDArray[np.uint32]
+    move_port: npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -145,6 +184,7 @@ class LoweredProgram:
     n_local: int
     local_rate_bps: int
     local_latency_ps: int
+    local_tick_ps: int
     template_rank_base: npt.NDArray[np.uint32]
     template_pieces: npt.NDArray[np.uint32]
     rank_pattern: npt.NDArray[np.uint32]
@@ -258,3 +298,4 @@ class Lowered:
     host_address: npt.NDArray[np.uint32]
     flow_ports: npt.NDArray[np.uint32]
     program: LoweredProgram | None
+    faults: LoweredFaults | None

@@ -48,7 +48,8 @@ __all__ = [
 
 _OVERRIDE = 'a path and a value, such as "switch.ecn.kmin=200KB" or "traffic[0].size=4MB"'
 FILE_FIELDS = ("file", "distribution")
-"""Fields of topologies and traffic that name files."""
+"""Fields of topologies, traffic and failures that name files."""
+LISTS_OF_TABLES = ("traffic", "failures")
 
 _TOML_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
@@ -331,9 +332,9 @@ def _part_errors(document: dict[str, Any]) -> Iterator[SpecError]:
     for name, value in document.items():
         if name not in types:
             yield from _errors_of({name: value}, Scenario, "")
-        elif name == "traffic" and isinstance(value, list):
+        elif name in LISTS_OF_TABLES and isinstance(value, list):
             for index, entry in enumerate(value):
-                yield from _errors_of(entry, element_type(types[name]), f"traffic[{index}]")
+                yield from _errors_of(entry, element_type(types[name]), f"{name}[{index}]")
         else:
             yield from _errors_of(value, types[name], name)
 
@@ -353,16 +354,20 @@ def _located(scenario: Scenario, folder: Path | None) -> Scenario:
     traffic = tuple(
         _with_files(entry, folder, f"traffic[{index}]") for index, entry in enumerate(scenario.traffic)
     )
+    failures = tuple(
+        _with_files(entry, folder, f"failures[{index}]") for index, entry in enumerate(scenario.failures)
+    )
     sweep = {
         path: _swept_files(value, path, folder, f"sweep.{path}") for path, value in scenario.sweep.items()
     }
     if (
         topology is scenario.topology
         and all(map(_same, traffic, scenario.traffic))
+        and all(map(_same, failures, scenario.failures))
         and sweep == scenario.sweep
     ):
         return scenario
-    return scenario.replace(topology=topology, traffic=traffic, sweep=sweep)
+    return scenario.replace(topology=topology, traffic=traffic, failures=failures, sweep=sweep)
 
 
 def _swept_files(value: Any, key: str, folder: Path, path: str) -> Any:

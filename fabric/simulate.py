@@ -339,7 +339,9 @@ def _with_absolute_files(scenario: Scenario) -> Scenario:
         return msgspec.structs.replace(spec, **paths) if paths else spec
 
     traffic = tuple(located(entry) for entry in scenario.traffic)
-    return msgspec.structs.replace(scenario, topology=located(scenario.topology), traffic=traffic)
+    failures = tuple(located(entry) for entry in scenario.failures)
+    topology = located(scenario.topology)
+    return msgspec.structs.replace(scenario, topology=topology, traffic=traffic, failures=failures)
 
 
 def _loaded(scenario: Any) -> Scenario:

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from hypothesis import strategies as st
+from strategies_failures import with_failures
 from strategies_paths import routings
 from strategies_topology import pick, topologies
 from strategies_traffic import traffic_entries, transports
@@ -45,8 +46,8 @@ ALPHAS = (0.125, 0.5, 1.0, 4.0, 2.0**-6)
 
 
 @st.composite
-def scenarios(draw: st.DrawFn) -> Scenario:
-    """A small scenario, most likely congested."""
+def scenarios(draw: st.DrawFn, *, failing: bool | None = None) -> Scenario:
+    """A small scenario, most likely congested; with failures if `failing`, by default every third."""
     alike = draw(st.booleans())
     topology = draw(topologies(alike=alike))
     classes = draw(st.lists(_traffic_classes(), min_size=1, max_size=8).map(_numbered))
@@ -80,6 +81,8 @@ def scenarios(draw: st.DrawFn) -> Scenario:
     )
     if timing == "ns3" and draw(st.integers(0, 2)) and _has_whole_delays(scenario):
         scenario = scenario.replace(run=scenario.run.replace(ties="transmission_start"))
+    if failing is True or (failing is None and draw(st.integers(0, 2)) == 2):
+        scenario = draw(with_failures(scenario))
     return with_pool(scenario, pool_bytes=frame_bytes * pick(draw, POOL_FRAMES))
 
 

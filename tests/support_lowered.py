@@ -89,6 +89,7 @@ TRANSPORT_DEFAULTS: dict[str, Any] = {
     "whole_rates": 0,
     "telemetry_unit": 0,
     "least_frame_bytes": 64,
+    "repath": 0,
 }
 
 Overrides = Mapping[str, Any]
@@ -227,6 +228,7 @@ def small_lowered(
         pin_key=np.zeros(0, np.uint64),
         pin_port=np.zeros(0, np.uint16),
         program=None,
+        faults=None,
     )
     for port, overrides in (ports or {}).items():
         for name, value in overrides.items():

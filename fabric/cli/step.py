@@ -75,6 +75,7 @@ def _timeline(report: StepReport) -> dict[str, bytes]:
 
 
 def _sweep(scenario: Scenario, target: Path, options: argparse.Namespace) -> int:
+    from fabric.io.files import write_whole
     from fabric.plot import step_shares, to_image
     from fabric.step import run_step_sweep
     from fabric.sweep import check_sweep_target, save_sweep, sweep_runs
@@ -82,14 +83,14 @@ def _sweep(scenario: Scenario, target: Path, options: argparse.Namespace) -> int
     check_sweep_target(target, sweep_runs(scenario))
     sweep = run_step_sweep(scenario, engine=options.engine, progress=False if options.quiet else None)
     table = sweep.table
-    pictures = {}
+    save_sweep(sweep, target)
     if not options.no_plot:
-        pictures["sweep.png"] = to_image(step_shares(table, axes=sweep.axes, title_text=scenario.name))
-    save_sweep(sweep, target, pictures=pictures)
+        picture = to_image(step_shares(table, axes=sweep.axes, title_text=scenario.name))
+        write_whole(target / "sweep.png", picture)
     if not options.quiet:
         head = ": ".join(part for part in (scenario.name, scenario.question) if part)
         print(*([head] if head else []), table.text(), "", f"  results   {target}", sep="\n")
-        print(*(f"  picture   {target / name}\n" for name in pictures), sep="", end="")
+        print(*([] if options.no_plot else [f"  picture   {target / 'sweep.png'}"]), sep="\n")
     return INTERRUPTED if sweep.results[-1].status == "INTERRUPTED" else DONE
 
 

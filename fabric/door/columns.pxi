@@ -85,6 +85,7 @@ cdef dict counters(World* w):
         "frames_started": w.frames_started,
         "frames_arrived": w.hops,
         "in_flight": in_flight,
+        "lost_in_flight": w.faults.lost_frames,
         "end_ps": w.end_ps,
         "fingerprint": w.fingerprint,
     }

@@ -9,7 +9,8 @@ from fabric.engine.choice cimport CHOICE_ADAPTIVE, CHOICE_FLOWLET, CHOICE_ROUND_
 from fabric.engine.heap cimport Heap
 from fabric.engine.message cimport Connection
 from fabric.engine.node cimport HOST, SWITCH, Node, Wake
-from fabric.engine.port cimport LINK_LOSES, ODD_TURNS, ClassQueue, Gate, Ingress, IngressQueues, PauseStat, Port
+from fabric.engine.link cimport set_loss
+from fabric.engine.port cimport ODD_TURNS, ClassQueue, Gate, Ingress, IngressQueues, PauseStat, Port
 from fabric.engine.program cimport TaskState
 from fabric.engine.queues cimport ingress_queues_free
 from fabric.engine.routing cimport NO_EXIT
@@ -191,8 +192,7 @@ cdef inline void place_node(World* w, u32 node, u32* next_wake) noexcept nogil:
         port = w.port_peer[n.port_base + k]
         sender = &w.ports[port]
         sender.link.tag = n.first_wake * 64 + k
-        if w.port_loss[port] > 0.0 or w.port_ber_rate[port] > 0.0:
-            sender.link.tag |= LINK_LOSES
+        set_loss(sender, w.port_loss[port], w.port_ber_rate[port])
         w.gates[n.port_base + k].link = &sender.link
         w.gates[n.port_base + k].classes = &w.ingress[(n.port_base + k) * w.n_classes]
 

@@ -10,7 +10,7 @@ from fabric.engine.packet cimport NO_FLOW, PFC, Packet
 from fabric.engine.port cimport PauseStat, Port
 from fabric.engine.recorder cimport record_pause
 from fabric.engine.ring cimport ring_empty, ring_front, ring_pop, ring_push
-from fabric.engine.types cimport i64, u8, u32, u64
+from fabric.engine.types cimport i64, likely, u8, u32, u64
 from fabric.engine.world cimport World
 
 
@@ -28,8 +28,8 @@ cdef inline void start_mac_frame(World* w, Port* p, u32 port, i64 start_ps) noex
     p.mac_pending = not ring_empty(&w.mac[port])
 
 
-cdef inline void send_pfc(World* w, Node* n, u32 local, u8 traffic_class, bint on, i64 time_ps) noexcept nogil:
-    """Sends PAUSE or RESUME for a class to the peer of a port; at once if the port is free."""
+cdef inline void queue_pfc(World* w, const Node* n, u32 local, u8 traffic_class, bint on, i64 time_ps) noexcept nogil:
+    """Lets a PAUSE or RESUME for a class wait at a port, for its peer."""
     cdef u32 port = n.port_base + local
     cdef Port* p = &w.ports[port]
     cdef Packet* frame = ring_push(&w.mac[port], &w.scratch, &w.out_of_memory)
@@ -46,9 +46,17 @@ cdef inline void send_pfc(World* w, Node* n, u32 local, u8 traffic_class, bint o
     frame.spare = 0
     if on:
         w.pauses[port * w.n_classes + traffic_class].pauses_sent += 1
+    if likely(not w.out_of_memory):
+        p.mac_pending = 1
+
+
+cdef inline void send_pfc(World* w, Node* n, u32 local, u8 traffic_class, bint on, i64 time_ps) noexcept nogil:
+    """Sends PAUSE or RESUME for a class to the peer of a port; at once if the port is free."""
+    cdef u32 port = n.port_base + local
+    cdef Port* p = &w.ports[port]
+    queue_pfc(w, n, local, traffic_class, on, time_ps)
     if w.out_of_memory:
         return
-    p.mac_pending = 1
     if p.busy_ps <= time_ps:
         start_mac_frame(w, p, port, time_ps)
     if p.mac_pending:

@@ -105,3 +105,4 @@ cdef struct TransportProfile:
     u8 whole_rates                  # rates are cut to whole bit/s, pauses to ticks of ns-3
     u32 telemetry_unit              # HPCC: the unit of compact records; 0: exact ones
     u32 least_frame_bytes           # what shorter data frames are padded to
+    u8 repath                       # after a time-out another path, after a repeated frame another one back

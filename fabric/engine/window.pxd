@@ -3,7 +3,7 @@
 # Everything that one node does to another travels at least `lookahead` over a link. So within a window
 # no longer than that each node can be run alone, to the window's end, in any order of nodes; there is no
 # global event queue. Where nothing is due the clock jumps. Windows are cut at will (a bound of the run, a
-# shorter `window_ps`), and left and taken up again between two nodes (the end of a chunk): the bits do
+# shorter `window_ps`, the next failure or repair), and left and taken up again between two nodes (the end of a chunk): the bits do
 # not depend on it.
 
 from fabric.engine.ahead cimport look_ahead, prefetch_hosts
@@ -11,6 +11,7 @@ from fabric.engine.heap cimport Due
 from fabric.engine.elsewhere cimport cut_window
 from fabric.engine.host cimport host_window
 from fabric.engine.audit cimport balanced
+from fabric.engine.faults cimport apply_faults
 from fabric.engine.flow cimport SENDER_COMPLETE, Sender
 from fabric.engine.nic cimport open_classes
 from fabric.engine.node cimport HOST, TIMER_ACK, TIMER_RTO, Node
@@ -80,12 +81,19 @@ cdef inline bint timer_matters(const World* w, const Due* timer) noexcept nogil:
     return not s.flags & SENDER_COMPLETE and s.next != s.acked
 
 
+cdef inline bint all_done(const World* w) noexcept nogil:
+    """Every flow is complete, and every rank of a program done."""
+    return w.completed_flows == w.first_connection and program_done(w)
+
+
 cdef inline bint anything_left(const World* w) noexcept nogil:
     """Whether anything can still happen; a look at everything, for the end of a bounded run."""
     cdef u32 node, k
     cdef const Node* n
     cdef const Port* p
-    if w.frames_started != w.hops:
+    if w.frames_started != w.hops + w.faults.lost_frames:
+        return True
+    if w.faults.next_ps != NEVER and not all_done(w):
         return True
     for node in range(w.n_nodes):
         n = &w.nodes[node]
@@ -111,7 +119,9 @@ cdef inline StopReason stop(World* w, StopReason reason) noexcept nogil:
 
 
 cdef inline void open_window(World* w, i64 until_ps) noexcept nogil:
-    w.window_end_ps = sooner(w.now_ps + w.window_ps, until_ps)
+    if unlikely(w.faults.next_ps <= w.now_ps):
+        apply_faults(w)
+    w.window_end_ps = sooner(sooner(w.now_ps + w.window_ps, until_ps), w.faults.next_ps)
     w.window_cursor = 0
     w.window_used = 0
     if unlikely(w.waits_elsewhere):
@@ -136,7 +146,7 @@ cdef inline bint close_window(World* w, i64 until_ps) noexcept nogil:
     if w.window_used:
         w.now_ps = w.window_end_ps
         return True
-    due_ps = next_due(w)
+    due_ps = sooner(next_due(w), w.faults.next_ps)
     if due_ps != NEVER:
         w.now_ps = sooner(due_ps, until_ps)
     return due_ps != NEVER
@@ -163,4 +173,4 @@ cdef inline StopReason run_windows(World* w, i64 until_ps, u64 max_hops) noexcep
             return STOP_BUDGET
     if anything_left(w):
         return stop(w, STOP_UNTIL)
-    return stop(w, STOP_FINISHED if w.completed_flows == w.first_connection and program_done(w) else STOP_STALLED)
+    return stop(w, STOP_FINISHED if all_done(w) else STOP_STALLED)

@@ -4,6 +4,7 @@
 # Pointers to const belong to the NumPy arrays of the `Lowered` that the run was built from.
 
 from fabric.engine.choice cimport Paths
+from fabric.engine.fault cimport Faults
 from fabric.engine.flow cimport Reassembly, Receiver, Selective, Sender
 from fabric.engine.frame_log cimport FrameLog
 from fabric.engine.heap cimport Heap
@@ -116,6 +117,7 @@ cdef struct World:
     const u32* port_node
     const u32* port_peer
     const i64* port_rate_bps
+    const i64* port_line_bps            # as built; `port_rate_bps` is less while a link is degraded
     const double* port_loss
     const double* port_ber_rate
     const u32* host_edge
@@ -198,6 +200,7 @@ cdef struct World:
     u32 first_connection                # the first flow that is a connection; n_flows: none is
     Connection* connections             # by flow from there on, then those within hosts; NULL: no program
     Program program
+    Faults faults
 
 
 cdef extern from *:

@@ -13,8 +13,10 @@ from .matrix import matrices, matrix
 from .pairs import side_by_side
 from .queues import queues
 from .rates import rates
+from .redundancy import redundancy
 from .step_shares import scale_curve, step_shares
 from .style import to_image
+from .through_failure import through_failure
 from .timeline import timeline
 from .topology import topology
 from .utilisation import utilisation
@@ -28,10 +30,12 @@ __all__ = [
     "matrix",
     "queues",
     "rates",
+    "redundancy",
     "scale_curve",
     "side_by_side",
     "slowdown_by_size",
     "step_shares",
+    "through_failure",
     "timeline",
     "to_image",
     "topology",

@@ -13,12 +13,13 @@ import numpy.typing as npt
 from fabric.lowered import ON_ITS_WAY, POSTED, DropReason, Lowered
 
 from .balance import Balancer
-from .clock import Clock, Event, InsertionClock, Phase, Phases, TimerKind
+from .clock import EVERYWHERE, Clock, Event, InsertionClock, Phase, Phases, TimerKind
 from .columns import flow_columns, node_columns, port_columns, program_columns, scalar_counters
 from .congestion import make_congestion_control
 from .control import MOST_CONGESTION_TIMERS, CongestionControl
 from .dependencies import Dependencies
 from .environment import Environment
+from .faults import Faults
 from .host import Host
 from .invariants import check_empty, check_flows, check_frames, check_memory
 from .link import Links
@@ -91,6 +92,10 @@ class Simulator:
         self._sockets = Sockets(lowered)
         self._hosts, self._switches = self._make_nodes(lowered)
         self._nodes: list[Node] = [*self._hosts, *self._switches]
+        self._faults = Faults(
+            lowered, ports=self._ports, nodes=self._nodes, links=self._environment.links, clock=self._clock
+        )
+        self._faults.schedule()
         self._dependencies.schedule_first()
         self._walker = self._make_walker(lowered)
 
@@ -202,6 +207,9 @@ class Simulator:
             check_empty(self._nodes, tally=self._tally)
 
     def _handle(self, event: Event) -> None:
+        if event.node == EVERYWHERE:
+            self._faults.apply(event.major)
+            return
         node = self._nodes[event.node]
         if event.phase == Phase.START:
             port = self._ports[event.major]
@@ -218,6 +226,8 @@ class Simulator:
     def _on_arrival(self, event: Event, node: Node) -> None:
         frame, port = event.frame, node.ports[event.minor]
         assert frame is not None
+        if not self._environment.links.arrives(frame, sender=self._ports[port.peer]):
+            return
         self._tally.on_arrival(frame, port=port.number, now_ps=event.time_ps)
         sender = self._ports[port.peer]
         if self._environment.links.loses(frame, sender=sender, now_ps=event.time_ps):
@@ -230,6 +240,8 @@ class Simulator:
     def _on_timer(self, event: Event, node: Node) -> None:
         if event.major == TimerKind.PFC_EFFECT:
             port, traffic_class, pause = decode_effect(event.minor)
+            if event.time_ps < self._ports[port].deaf_until_ps:
+                return
             node.apply_pfc(self._ports[port], traffic_class, pause=pause, now_ps=event.time_ps)
             return
         assert isinstance(node, Host)
@@ -263,6 +275,13 @@ class Simulator:
 
     def _is_live(self, event: Event) -> bool:
         """Whether an event may still have an effect; overtaken ones are not worth waiting for."""
+        if event.node == EVERYWHERE:
+            return not self._is_finished()
+        if event.phase == Phase.ARRIVAL:
+            return event.frame is not None and not event.frame.is_lost
+        if event.phase == Phase.TIMER and event.major == TimerKind.PFC_EFFECT:
+            port_number, _, _ = decode_effect(event.minor)
+            return event.time_ps >= self._ports[port_number].deaf_until_ps
         if event.phase == Phase.START:
             port = self._ports[event.major]
             was_moved = not event.minor and self._nodes[event.node].has_moved_wake(port, event.scheduled)

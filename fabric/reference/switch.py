@@ -21,7 +21,7 @@ from .frame import DATA, Frame, pfc_frame
 from .node import Node
 from .port import Port
 from .queues import EgressQueue
-from .routing import Router
+from .routing import Group, Router
 from .tables import EcnMode, Profile
 from .telemetry import Hop
 
@@ -92,6 +92,17 @@ class Switch(Node):
             self.try_port(port, now_ps)
         self._enqueue(frame, ingress=port, egress=self.ports[egress_local], now_ps=now_ps)
 
+    def on_link_up(self, port: Port) -> None:
+        """Say again what the peer has forgotten: that this ingress is over its threshold."""
+        for traffic_class, account in enumerate(self.accounts[port.local]):
+            if account.paused:
+                account.pauses_sent += 1
+                self._send_pfc(port, traffic_class, pause=True)
+
+    def set_route(self, edge: int, group: Group | None) -> None:
+        """The hosts of an edge are reached by other next hops from now on."""
+        self._router.set_entry(edge, group)
+
     def _enqueue(self, frame: Frame, *, ingress: Port, egress: Port, now_ps: int) -> None:
         queue = self.queues[egress.local][frame.traffic_class]
         queue.push(frame, ingress=ingress.local, now_ps=now_ps)
@@ -121,7 +132,7 @@ class Switch(Node):
     def _hop(self, port: Port, now_ps: int) -> Hop:
         """What telemetry says of a port where a frame begins to leave."""
         queue_bytes = sum(queue.bytes for queue in self.queues[port.local])
-        return Hop(now_ps, port.tx_bytes, queue_bytes, port.number, port.rate_bps)
+        return Hop(now_ps, port.tx_bytes, queue_bytes, port.number, port.line_bps)
 
     def _on_idle(self, port: Port, now_ps: int) -> None:
         """Wait: frames in a switch are not paced, so only an event can make a start possible."""

@@ -4,9 +4,25 @@ from __future__ import annotations
 
 from fabric.spec.base import Spec
 from fabric.spec.congestion import Dctcp, Hpcc, Timely
+from fabric.spec.failures import (
+    Corruption,
+    DegradedLink,
+    DrawnFailures,
+    Failure,
+    FailureLog,
+    FailureRates,
+    HostHang,
+    LinkDown,
+    LinkDrain,
+    LinkFlap,
+    PfcStorm,
+    SlowNic,
+    SwitchDown,
+)
 from fabric.spec.link import Link, LinkOverride
 from fabric.spec.nic import Nic
 from fabric.spec.presets import DCQCN_PRESETS
+from fabric.spec.recovery import Recovery
 from fabric.spec.routing import Pin, Routing
 from fabric.spec.run import PacketRecord, QueueRecord, Record, Run, ThroughputRecord
 from fabric.spec.scenario import Scenario
@@ -72,10 +88,16 @@ __all__ = [
     "Clos3",
     "Collective",
     "Congestion",
+    "Corruption",
     "Dcqcn",
     "Dctcp",
+    "DegradedLink",
+    "DrawnFailures",
     "Ecn",
     "Experts",
+    "Failure",
+    "FailureLog",
+    "FailureRates",
     "FatTree",
     "FixedWindow",
     "FlopTimes",
@@ -84,11 +106,15 @@ __all__ = [
     "GivenTimes",
     "GoBackN",
     "GraphFile",
+    "HostHang",
     "Hpcc",
     "Incast",
     "LatentAttention",
     "LeafSpine",
     "Link",
+    "LinkDown",
+    "LinkDrain",
+    "LinkFlap",
     "LinkOverride",
     "Lossy",
     "MeasuredTimes",
@@ -100,6 +126,7 @@ __all__ = [
     "Paths",
     "Permutation",
     "Pfc",
+    "PfcStorm",
     "Pin",
     "Poisson",
     "Program",
@@ -107,6 +134,7 @@ __all__ = [
     "QueueRecord",
     "RailOptimized",
     "Record",
+    "Recovery",
     "Router",
     "Routing",
     "Run",
@@ -114,9 +142,11 @@ __all__ = [
     "SelectiveRepeat",
     "SequencePacking",
     "SingleSwitch",
+    "SlowNic",
     "Slowness",
     "Spec",
     "Switch",
+    "SwitchDown",
     "ThroughputRecord",
     "Timely",
     "TopK",

@@ -49,8 +49,24 @@ def cross_problems(scenario: Scenario) -> Iterator[Problem]:
             yield from _class_problems(scenario, entry.traffic_class, f"{path}.traffic_class")
         yield from _host_problems(scenario, entry, path)
         yield from _length_problems(scenario, entry, path)
+    yield from _failure_problems(scenario)
     yield from _entry_name_problems(scenario)
     yield from _dependency_problems(scenario)
+
+
+def _failure_problems(scenario: Scenario) -> Iterator[Problem]:
+    if not scenario.failures:
+        return
+    if scenario.nic.queue_pairs != "earliest":
+        yield "nic.queue_pairs", scenario.nic.queue_pairs, '"earliest", where there are failures'
+    if scenario.run.ties != "fair":
+        yield "run.ties", scenario.run.ties, '"fair", where there are failures'
+    if scenario.recovery.reroute == "resilient" and scenario.routing.weights != "equal":
+        allowed = '"equal", with recovery.reroute = "resilient": its tables have places of their own'
+        yield "routing.weights", scenario.routing.weights, allowed
+    if scenario.recovery.reroute == "resilient" and scenario.routing.choice != "ecmp":
+        allowed = '"ecmp", with recovery.reroute = "resilient": it is about what a hash picks'
+        yield "routing.choice", scenario.routing.choice, allowed
 
 
 def _delay_problems(scenario: Scenario) -> Iterator[Problem]:

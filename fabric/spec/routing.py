@@ -4,7 +4,7 @@ Next hops are those of shortest paths (`fabric.routing`). Which of them a frame 
 all switches: by a hash of its flow (ECMP), or frame by frame (spraying, the shortest queue), or by
 flowlet. Frames of one flow then overtake each other, which go-back-N answers by rewinding; selective
 repeat (`fabric.spec.transport`) does not mind. What a sender does to choose its path is
-`Transport.paths`. Not modelled: routes that change during a run.
+`Transport.paths`; how routes change when something fails, `fabric.spec.recovery`.
 """
 
 from __future__ import annotations

@@ -14,7 +14,21 @@ import msgspec
 
 from fabric.spec.base import Problem, Spec
 from fabric.spec.cross import cross_problems
+from fabric.spec.failures import (
+    Corruption,
+    DegradedLink,
+    DrawnFailures,
+    FailureLog,
+    HostHang,
+    LinkDown,
+    LinkDrain,
+    LinkFlap,
+    PfcStorm,
+    SlowNic,
+    SwitchDown,
+)
 from fabric.spec.nic import Nic
+from fabric.spec.recovery import Recovery
 from fabric.spec.routing import Routing
 from fabric.spec.run import Record, Run
 from fabric.spec.sweep import sweep_problems
@@ -55,6 +69,10 @@ class Scenario(Spec, frozen=True, kw_only=True):
         Seed and end.
     record : Record
         What is recorded besides totals.
+    failures : tuple of LinkDown, LinkDrain, LinkFlap, DegradedLink, Corruption, ...
+        What breaks, and when. Default: nothing.
+    recovery : Recovery
+        What is done about it.
     sweep : dict
         Several runs of it: by path ("transport.congestion.kind") a list of values, or a table of values
         with names. Every combination is a run of its own (`fabric.run_sweep`). Default: one run.
@@ -85,6 +103,21 @@ class Scenario(Spec, frozen=True, kw_only=True):
     run: Run = msgspec.field(default_factory=Run)
     record: Record = msgspec.field(default_factory=Record)
     routing: Routing = msgspec.field(default_factory=Routing)
+    failures: tuple[
+        LinkDown
+        | LinkDrain
+        | LinkFlap
+        | DegradedLink
+        | Corruption
+        | SwitchDown
+        | HostHang
+        | SlowNic
+        | PfcStorm
+        | DrawnFailures
+        | FailureLog,
+        ...,
+    ] = ()
+    recovery: Recovery = msgspec.field(default_factory=Recovery)
     sweep: dict[str, Any] = msgspec.field(default_factory=dict)
 
     def problems(self) -> Iterator[Problem]:

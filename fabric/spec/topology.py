@@ -66,16 +66,16 @@ class SingleSwitch(Spec, frozen=True, kw_only=True, tag_field="kind", tag="singl
         Parallel links of each host. Default 1.
     overrides : tuple of LinkOverride
         What differs on some of its links. Default: nothing.
-    reducers : str, optional
-        Which switches have a reducer beside them, for in-network reduction, as a pattern of their names.
-        None (default): none has.
+    reducers : tuple of str
+        Which switches have a reducer beside them, for in-network reduction, as patterns of their names.
+        Default: none.
     """
 
     hosts: int
     link: Link = msgspec.field(default_factory=Link)
     ports_per_host: int = 1
     overrides: tuple[LinkOverride, ...] = ()
-    reducers: str | None = None
+    reducers: tuple[str, ...] = ()
 
     def problems(self) -> Iterator[Problem]:
         yield from _counts(self, "hosts")
@@ -101,14 +101,18 @@ class LeafSpine(Spec, frozen=True, kw_only=True, tag_field="kind", tag="leaf_spi
         Host to leaf, leaf to spine.
     ports_per_host : int
         Default 1; divides `leaves`.
+    planes : int
+        Networks side by side that only hosts join: leaf j of a group and spine s belong to planes
+        `j % planes` and `s % planes`, and only leaves and spines of one plane are linked (dual plane, as
+        in Qian et al., "Alibaba HPN", SIGCOMM 2024). Default 1; divides `ports_per_host` and `spines`.
     oversubscription : float, optional
         What a leaf receives from its hosts over what it can send up. Sets the rate of
         `fabric_link`, which then must not be given another (rounded to whole bit/s).
     overrides : tuple of LinkOverride
         What differs on some of its links. Default: nothing.
-    reducers : str, optional
-        Which switches have a reducer beside them, for in-network reduction, as a pattern of their names.
-        None (default): none has.
+    reducers : tuple of str
+        Which switches have a reducer beside them, for in-network reduction, as patterns of their names.
+        Default: none.
 
     Examples
     --------
@@ -123,9 +127,10 @@ class LeafSpine(Spec, frozen=True, kw_only=True, tag_field="kind", tag="leaf_spi
     host_link: Link = msgspec.field(default_factory=Link)
     fabric_link: Link = msgspec.field(default_factory=Link)
     ports_per_host: int = 1
+    planes: int = 1
     oversubscription: float | None = None
     overrides: tuple[LinkOverride, ...] = ()
-    reducers: str | None = None
+    reducers: tuple[str, ...] = ()
 
     def settle(self) -> None:
         rate = self._uplink_rate()
@@ -141,6 +146,9 @@ class LeafSpine(Spec, frozen=True, kw_only=True, tag_field="kind", tag="leaf_spi
         yield from _ports_per_host(self.ports_per_host)
         if self.leaves % self.ports_per_host:
             yield "ports_per_host", self.ports_per_host, f"a divisor of leaves ({self.leaves})"
+        if self.planes < 1 or self.ports_per_host % self.planes or self.spines % self.planes:
+            allowed = f"a divisor of ports_per_host ({self.ports_per_host}) and spines ({self.spines})"
+            yield "planes", self.planes, allowed
         if self.oversubscription is not None and not 0 < self.oversubscription <= 1000:
             yield "oversubscription", self.oversubscription, "a number above 0 and at most 1000"
         uplink_bps, rate = self._uplink_bps(), self._uplink_rate()
@@ -166,8 +174,10 @@ class LeafSpine(Spec, frozen=True, kw_only=True, tag_field="kind", tag="leaf_spi
         ratio = self.oversubscription
         if ratio is None or not 0 < ratio <= 1000 or self.spines < 1 or self.links_per_pair < 1:
             return None
+        if self.planes < 1 or self.spines < self.planes:
+            return None
         down_bps = Fraction(self.hosts_per_leaf * self.host_link.rate)
-        return round(down_bps / Fraction(ratio) / (self.spines * self.links_per_pair))
+        return round(down_bps / Fraction(ratio) / (self.spines // self.planes * self.links_per_pair))
 
 
 class Clos3(Spec, frozen=True, kw_only=True, tag_field="kind", tag="clos3"):
@@ -191,9 +201,9 @@ class Clos3(Spec, frozen=True, kw_only=True, tag_field="kind", tag="clos3"):
         serves `hosts_per_leaf` hosts, and port j of a host goes to leaf j of its group.
     overrides : tuple of LinkOverride
         What differs on some of its links. Default: nothing.
-    reducers : str, optional
-        Which switches have a reducer beside them, for in-network reduction, as a pattern of their names.
-        None (default): none has.
+    reducers : tuple of str
+        Which switches have a reducer beside them, for in-network reduction, as patterns of their names.
+        Default: none.
     """
 
     pods: int
@@ -207,7 +217,7 @@ class Clos3(Spec, frozen=True, kw_only=True, tag_field="kind", tag="clos3"):
     links_per_pair: int = 1
     ports_per_host: int = 1
     overrides: tuple[LinkOverride, ...] = ()
-    reducers: str | None = None
+    reducers: tuple[str, ...] = ()
 
     def problems(self) -> Iterator[Problem]:
         yield from _counts(
@@ -242,16 +252,16 @@ class FatTree(Spec, frozen=True, kw_only=True, tag_field="kind", tag="fat_tree")
         Default 1; divides k/2. As in `Clos3`; there are so many times fewer hosts.
     overrides : tuple of LinkOverride
         What differs on some of its links. Default: nothing.
-    reducers : str, optional
-        Which switches have a reducer beside them, for in-network reduction, as a pattern of their names.
-        None (default): none has.
+    reducers : tuple of str
+        Which switches have a reducer beside them, for in-network reduction, as patterns of their names.
+        Default: none.
     """
 
     k: int
     link: Link = msgspec.field(default_factory=Link)
     ports_per_host: int = 1
     overrides: tuple[LinkOverride, ...] = ()
-    reducers: str | None = None
+    reducers: tuple[str, ...] = ()
 
     def problems(self) -> Iterator[Problem]:
         if not 2 <= self.k <= 256 or self.k % 2:
@@ -311,9 +321,9 @@ class RailOptimized(Spec, frozen=True, kw_only=True, tag_field="kind", tag="rail
         A rail has a leaf for this many servers. None (default): one leaf for all.
     overrides : tuple of LinkOverride
         What differs on some of its links. Default: nothing.
-    reducers : str, optional
-        Which switches have a reducer beside them, for in-network reduction, as a pattern of their names.
-        None (default): none has.
+    reducers : tuple of str
+        Which switches have a reducer beside them, for in-network reduction, as patterns of their names.
+        Default: none.
     """
 
     servers: int
@@ -326,7 +336,7 @@ class RailOptimized(Spec, frozen=True, kw_only=True, tag_field="kind", tag="rail
     scale_up_switches: int = 1
     servers_per_rail_leaf: int | None = None
     overrides: tuple[LinkOverride, ...] = ()
-    reducers: str | None = None
+    reducers: tuple[str, ...] = ()
 
     def problems(self) -> Iterator[Problem]:
         yield from _counts(self, "servers", "accelerators_per_server", "links_per_pair", "scale_up_switches")

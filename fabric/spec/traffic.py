@@ -319,6 +319,8 @@ class Collective(Entry, frozen=True, kw_only=True, tag_field="kind", tag="collec
         scenario file relative to that file), instead of `size` and `skew`.
     hosts : str
         Which hosts the ranks are on. Default "*".
+    without : tuple of str
+        Hosts of these that do not take part, by name or pattern, such as one that has failed. Default: none.
     order : {"as_named", "shuffled"}
         Ranks take hosts by number, or in an order drawn from the seed. Default "as_named".
     ranks_per_host : int
@@ -351,6 +353,7 @@ class Collective(Entry, frozen=True, kw_only=True, tag_field="kind", tag="collec
     skew: float = 0.0
     matrix: str | None = None
     hosts: str = "*"
+    without: tuple[str, ...] = ()
     order: Literal["as_named", "shuffled"] = "as_named"
     ranks_per_host: int = 1
     ranks: int | None = None

@@ -45,7 +45,7 @@ def ideal_steps(scenario: Scenario, *, network: Network, jobs: Sequence[Job]) ->
         for job in jobs
         if job.purpose is not None
     ]
-    free = scenario.replace(nic=scenario.nic.replace(copy_rate=None, copy_latency=0), sweep={})
+    free = scenario.replace(failures=(), nic=scenario.nic.replace(copy_rate=None, copy_latency=0), sweep={})
     nothing = FlowTable.concatenate([])
     lowered, _ = lower_with_flows(free, network=network, flows=nothing, jobs=jobs)
     engine = Engine(lowered)
