@@ -90,10 +90,11 @@ def lower(
     if network is None:
         network = build_network(scenario.topology, base_dir=base_dir)
     if flows is None:
-        from fabric.workload import build_flows, build_jobs
+        from fabric.jobs import scenario_jobs
+        from fabric.workload import build_flows
 
         flows = build_flows(scenario, network)
-        jobs = build_jobs(scenario, network) if jobs is None else jobs
+        jobs = scenario_jobs(scenario, network) if jobs is None else jobs
     return lower_with_flows(scenario, network=network, flows=flows, jobs=jobs or ())[0]
 
 

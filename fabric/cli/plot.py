@@ -54,5 +54,6 @@ def draw(result: Result, kind: str, ports: str | None = None) -> Axes:
         "rates": plot.rates,
         "deadlock": plot.deadlock,
         "pauses": plot.pause_tree,
+        "timeline": plot.timeline,
     }
     return drawings[kind](result)
