@@ -113,6 +113,7 @@ if TYPE_CHECKING:
         TrafficClass,
         Transport,
         Uniform,
+        Watchdog,
         host_count,
     )
     from fabric.sweep import (
@@ -197,6 +198,7 @@ __all__ = [
     "TrafficClass",
     "Transport",
     "Uniform",
+    "Watchdog",
     "__version__",
     "analysis",
     "bench",

@@ -21,6 +21,7 @@ cdef take_program(World* w, _Memory memory, object program):
     p.n_local = program.n_local
     p.local_rate_bps = program.local_rate_bps
     p.local_latency_ps = program.local_latency_ps
+    p.local_tick_ps = program.local_tick_ps
     p.template_rank_base = <const u32*>memory.keep(program, "template_rank_base", _np.uint32)
     p.template_pieces = <const u32*>memory.keep(program, "template_pieces", _np.uint32)
     p.rank_pattern = <const u32*>memory.keep(program, "rank_pattern", _np.uint32)

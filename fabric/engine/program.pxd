@@ -18,6 +18,7 @@ cdef struct Program:
     u32 n_local
     i64 local_rate_bps      # 0: copies take no time
     i64 local_latency_ps
+    i64 local_tick_ps       # copies take a multiple of it
     const u32* template_rank_base
     const u32* template_pieces
     const u32* rank_pattern

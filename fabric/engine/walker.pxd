@@ -142,6 +142,7 @@ cdef inline void copy_message(World* w, Node* n, u32 connection, const Message* 
     cdef i64 copy_ps = 0
     if p.local_rate_bps:
         copy_ps = <i64>(<double>size_bytes * 8e12 / <double>p.local_rate_bps)
+        copy_ps = (copy_ps + p.local_tick_ps - 1) // p.local_tick_ps * p.local_tick_ps
     c.busy_ps = later(c.busy_ps, time_ps) + copy_ps
     if not message_push(c, message) or not timer_push(
         n, c.busy_ps + p.local_latency_ps, TIMER_COPIED, connection

@@ -66,7 +66,7 @@ class _Plan:
 
 
 def lower_jobs(
-    jobs: Sequence[Job], *, n_hosts: int, local_rate_bps: int = 0, local_latency_ps: int = 0
+    jobs: Sequence[Job], *, n_hosts: int, local_rate_bps: int = 0, local_latency_ps: int = 0, tick_ps: int = 1
 ) -> LoweredJobs:
     """Lower jobs, as one program of all their operations.
 
@@ -77,6 +77,8 @@ def lower_jobs(
         Hosts of the network.
     local_rate_bps, local_latency_ps : int
         How messages between ranks of one host are copied; 0: in no time.
+    tick_ps : int
+        Ranks begin, compute and copy in multiples of it: times are rounded up.
 
     Returns
     -------
@@ -104,9 +106,10 @@ def lower_jobs(
         "n_connections": len(connections.source_host),
         "n_local": connections.n_local,
         "local_rate_bps": local_rate_bps,
-        "local_latency_ps": local_latency_ps,
+        "local_latency_ps": int(_up(local_latency_ps, tick_ps)),
+        "local_tick_ps": tick_ps,
         **_template_columns(plan.lanes),
-        **_operation_columns(jobs, plan),
+        **_operation_columns(jobs, plan, tick_ps=tick_ps),
         "lane_connection": _u32(connections.of_lane),
         "connection_source": _u32(connections.source),
         "connection_destination": _u32(connections.destination),
@@ -274,7 +277,7 @@ def _template_columns(templates: Sequence[Lanes]) -> dict[str, Any]:
     }
 
 
-def _operation_columns(jobs: Sequence[Job], plan: _Plan) -> dict[str, Any]:
+def _operation_columns(jobs: Sequence[Job], plan: _Plan, *, tick_ps: int) -> dict[str, Any]:
     programs = [job.program for job in jobs]
     offsets = bases(np.array([len(each.piece_offset_bytes) for each in programs], dtype=np.int64))
     pieces = [np.where(p.pieces >= 0, p.pieces + by, -1) for p, by in zip(programs, offsets, strict=False)]
@@ -284,8 +287,8 @@ def _operation_columns(jobs: Sequence[Job], plan: _Plan) -> dict[str, Any]:
         "operation_template": _u32(plan.template),
         "operation_bytes": _join([each.size_bytes for each in programs]),
         "operation_pieces": _join(pieces),
-        "operation_start_ps": _join([each.start_ps for each in programs]),
-        "operation_compute_ps": _join([each.compute_ps for each in programs]),
+        "operation_start_ps": _up(_join([each.start_ps for each in programs]), tick_ps),
+        "operation_compute_ps": _up(_join([each.compute_ps for each in programs]), tick_ps),
         "operation_eager": _join([each.eager for each in programs]).astype(np.uint8),
         "operation_lanes": plan.first_lane[plan.pair],
         "operation_task_base": _u32(np.append(task_base, tasks[-1])),
@@ -308,6 +311,11 @@ def _task_columns(jobs: Sequence[Job]) -> dict[str, Any]:
         "task_next_base": _u32(bases(np.bincount(before, minlength=count))),
         "task_next": _u32(then[order]),
     }
+
+
+def _up(times: Any, tick_ps: int) -> Any:
+    """Times, rounded up to whole ticks."""
+    return times + -times % tick_ps
 
 
 def _join(parts: Sequence[npt.NDArray[Any]], *, shift: Int64Array | None = None) -> Int64Array:

@@ -222,6 +222,7 @@ class Walker:
     ) -> None:
         connection, rate_bps = self._local[number], self.program.local_rate_bps
         copy_ps = int(float(size_bytes) * BYTE_PS_AT_1_BPS / float(rate_bps)) if rate_bps else 0
+        copy_ps += -copy_ps % self.program.local_tick_ps
         connection.busy_ps = max(connection.busy_ps, now_ps) + copy_ps
         connection.under_way.append((operation, transfer))
         arrival_ps = connection.busy_ps + self.program.local_latency_ps

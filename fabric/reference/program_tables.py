@@ -23,6 +23,7 @@ class Program:
     n_local: int
     local_rate_bps: int
     local_latency_ps: int
+    local_tick_ps: int
     template_rank_base: list[int]
     template_pieces: list[int]
     rank_pattern: list[int]

@@ -24,7 +24,7 @@ from fabric.spec.recovery import Recovery
 from fabric.spec.routing import Pin, Routing
 from fabric.spec.run import PacketRecord, QueueRecord, Record, Run, ThroughputRecord
 from fabric.spec.scenario import Scenario
-from fabric.spec.switch import Ecn, Lossy, Pfc, Switch, TrafficClass
+from fabric.spec.switch import Ecn, Lossy, Pfc, Switch, TrafficClass, Watchdog
 from fabric.spec.topology import (
     Clos3,
     FatTree,
@@ -121,5 +121,6 @@ __all__ = [
     "TrafficClass",
     "Transport",
     "Uniform",
+    "Watchdog",
     "host_count",
 ]
