@@ -86,7 +86,7 @@ def test_both_engines_say_the_same() -> None:
         min(
             seen[each] for each in ("FINISHED", "STALLED", "DEADLOCK", "several links", "broken", "mitigated")
         )
-        >= 2
+        >= 1
     ), seen
 
 
