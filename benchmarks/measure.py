@@ -13,8 +13,9 @@ import argparse
 import json
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -48,6 +49,9 @@ class Speed:
         Process time of each repetition.
     lower_s, build_s : float
         Process time from the scenario to arrays, and from arrays to an engine.
+    collective_ps, collective_bytes : int
+        What the collective took, from the first rank that entered it to the last that left, and its size;
+        0 without one.
     """
 
     hops: int
@@ -56,6 +60,8 @@ class Speed:
     run_s: list[float]
     lower_s: float
     build_s: float
+    collective_ps: int = 0
+    collective_bytes: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,7 +108,15 @@ def measure_speed(scenario: Scenario, *, repeat: int) -> Speed:
         run_s=run_s,
         lower_s=lower_s,
         build_s=min(build_s),
+        collective_ps=_collective_ps(columns),
+        collective_bytes=int(lowered.program.operation_bytes[0]) if lowered.program is not None else 0,
     )
+
+
+def _collective_ps(columns: Mapping[str, Any]) -> int:
+    if not len(columns.get("task_left_ps", ())):
+        return 0
+    return int(columns["task_left_ps"].max() - columns["task_entered_ps"].min())
 
 
 def measure_memory(scenario: Scenario) -> Memory:

@@ -3,7 +3,8 @@
 Prints two tables. Speed: hops, process seconds of the best, the median and the worst repetition, and, of
 the best, hops per second, nanoseconds per hop and payload bytes simulated per second, beside what the case
 must reach and aims at. Memory: bytes per host of the lowered scenario, of an engine in which one message of
-one frame has been sent (idle), and of an engine at its highest under the case's load.
+one frame has been sent (idle), and of an engine at its highest under the case's load. Of collectives a
+third says what they took and all memory together.
 
 Other work on the machine only ever makes a repetition slower, so the best is the robust figure; the median
 and the worst say how quiet the machine was. Every figure comes from a process of its own.
@@ -32,9 +33,13 @@ from benchmarks.child import run_measure
 from benchmarks.machine import describe_machine, machine_line
 from benchmarks.measure import Memory, Speed
 from benchmarks.tables import table_text
+from fabric.spec import Collective
 from fabric.units import Size
+from fabric.workload.collectives import busbw_factor
 
-__all__ = ["Row", "main", "measure_case", "memory_table", "speed_table", "variant_table"]
+__all__ = [
+    *("Row", "collective_table", "main", "measure_case", "memory_table", "speed_table", "variant_table"),
+]
 
 REPEAT = 7
 
@@ -43,6 +48,9 @@ SPEED_HEADER = (
     "Mhops/s", "must", "aim", "met", "ns/hop", "payload GB/s",
 )  # fmt: skip
 MEMORY_HEADER = ("case", "hosts", "scenario B/host", "idle B/host", "goal", "loaded B/host", "goal", "met")
+COLLECTIVE_HEADER = (
+    "case", "collective", "algorithm", "ranks", "size", "time us", "algbw GB/s", "busbw GB/s", "memory MB"
+)  # fmt: skip
 VARIANT_HEADER = ("case", "beside", "ns/hop, times", "goal", "met")
 
 
@@ -79,6 +87,11 @@ def memory_table(rows: Sequence[Row], *, markdown: bool = False) -> str:
     return table_text(MEMORY_HEADER, [_memory_cells(row) for row in rows], markdown=markdown)
 
 
+def collective_table(rows: Sequence[Row], *, markdown: bool = False) -> str:
+    """Return what collectives took, as nccl-tests reckons it, and the memory of scenario and engine."""
+    return table_text(COLLECTIVE_HEADER, [_collective_cells(row) for row in rows], markdown=markdown)
+
+
 def variant_table(rows: Sequence[Row], *, markdown: bool = False) -> str:
     """Return the table of what variants take beside the cases that they are compared with."""
     ns_per_hop = {row.case.name: _ns_per_hop(row.speed) for row in rows}
@@ -110,6 +123,25 @@ def _speed_cells(row: Row) -> list[str]:
         _verdict(speed.hops / best_s, must=case.must, aim=case.aim),
         f"{_ns_per_hop(speed):.1f}",
         f"{speed.payload_bytes / best_s / 1e9:.2f}",
+    ]
+
+
+def _collective_cells(row: Row) -> list[str]:
+    [entry] = row.case.scenario().traffic
+    assert isinstance(entry, Collective)
+    ranks = entry.ranks or row.case.hosts
+    algbw = row.speed.collective_bytes / (row.speed.collective_ps / 1e12)
+    memory = None if row.loaded is None or row.loaded.peak is None else row.loaded.peak + row.loaded.arrays
+    return [
+        row.case.name,
+        entry.collective,
+        entry.algorithm,
+        f"{ranks:,}",
+        str(Size(row.speed.collective_bytes)),
+        f"{row.speed.collective_ps / 1e6:,.1f}",
+        f"{algbw / 1e9:.2f}",
+        f"{algbw * busbw_factor(entry.collective, n_ranks=ranks) / 1e9:.2f}",
+        "-" if memory is None else f"{memory / 1e6:,.1f}",
     ]
 
 
@@ -145,9 +177,9 @@ def _millions(per_s: float | None) -> str:
 
 
 def _verdict(per_s: float, *, must: float | None, aim: float | None) -> str:
-    if must is None or aim is None:
+    if must is None:
         return "-"
-    return "aim" if per_s >= aim else "must" if per_s >= must else "no"
+    return "aim" if aim is not None and per_s >= aim else "must" if per_s >= must else "no"
 
 
 def _write_json(path: Path, rows: Sequence[Row]) -> None:
@@ -208,6 +240,9 @@ def main(argv: Sequence[str] | None = None, *, write: Callable[[str], object] = 
     write(speed_table(rows, markdown=chosen.markdown))
     if not chosen.no_memory:
         write("\n" + memory_table(rows, markdown=chosen.markdown))
+    collectives = [row for row in rows if row.speed.collective_ps]
+    if collectives:
+        write("\n" + collective_table(collectives, markdown=chosen.markdown))
     if any(case.beside in {each.name for each in cases} for case in cases):
         write("\n" + variant_table(rows, markdown=chosen.markdown))
     if chosen.json is not None:

@@ -33,11 +33,16 @@ from fabric.routing import NO_PORT, hashed_words, trace_path
 from fabric.spec import Scenario
 from fabric.topology import Network
 from fabric.topology.describe import tier_name
+from fabric.topology.patterns import REDUCER_SUFFIX
 from fabric.workload import FlowTable, Job, Program
 from fabric.workload.collectives import busbw_factor
+from fabric.workload.collectives.levels import depth
 from fabric.workload.flow_table import numbered_names
 
 __all__ = ["Built", "Engine", "build_result", "ideal_times", "labels_of", "recorded_tables"]
+
+TIME_ONLY = ("send_recv", "custom")
+"""Collectives that are nothing but time to compute where nothing is sent."""
 
 NOT_DELIVERED_EVER = -1
 """Ideal time of a flow that no path leads to."""
@@ -148,7 +153,7 @@ def labels_of(built: Built) -> Labels:
     ports = range(network.n_ports)
     return Labels(
         nodes=np.array(network.names, dtype=np.str_),
-        tiers=np.array([tier_name(tier) for tier in network.tier.tolist()], dtype=np.str_),
+        tiers=np.array(_tiers(network), dtype=np.str_),
         ports=np.array([network.port_name(port) for port in ports], dtype=np.str_),
         links=np.array([network.port_arrow(port) for port in ports], dtype=np.str_),
         classes=np.array([one.name for one in built.scenario.switch.classes], dtype=np.str_),
@@ -156,6 +161,14 @@ def labels_of(built: Built) -> Labels:
         patterns=Category(flows.pattern, np.array(flows.patterns, dtype=np.str_)),
         flow_bytes=flows.size_bytes,
     )
+
+
+def _tiers(network: Network) -> list[str]:
+    """Tier of each node; of what stands for a switch that adds up, "reducer"."""
+    return [
+        "reducer" if name.endswith(REDUCER_SUFFIX) else tier_name(tier)
+        for name, tier in zip(network.names, network.tier.tolist(), strict=True)
+    ]
 
 
 def operation_labels(jobs: Sequence[Job]) -> OperationLabels:
@@ -168,6 +181,7 @@ def operation_labels(jobs: Sequence[Job]) -> OperationLabels:
         else 1.0
         for template in templates
     ]
+    chains = {id(template): depth(template) for program in programs for template in program.templates}
     none = np.zeros(0, dtype=np.int64)
     return OperationLabels(
         names=[f"{one.name}#{number}" for one in jobs for number in _numbers(one.program)],
@@ -180,14 +194,17 @@ def operation_labels(jobs: Sequence[Job]) -> OperationLabels:
         is_compute=np.array([number < 0 for one in jobs for number in _numbers(one.program)], dtype=np.bool_),
         size_bytes=np.concatenate([none, *(program.size_bytes for program in programs)]),
         busbw_factor=np.array(factors, dtype=np.float64),
+        n_ranks=np.array([template.n_ranks for template in templates], dtype=np.int64),
+        chain=np.array([chains[id(template)] for template in templates], dtype=np.int64),
         ranks=np.concatenate([none, *(program.task_rank for program in programs)]),
     )
 
 
 def _numbers(program: Program) -> list[int]:
-    """Number of each operation among those that are more than one rank's time to compute; of these, -1."""
-    alone = np.diff(program.task_base) == 1
-    computes = alone & (program.compute_ps > 0)
+    """Number of each operation among those that are more than time to compute; of these, -1."""
+    idle = np.array([not one.n_messages for one in program.templates], dtype=np.bool_)
+    named = np.array([one.collective in TIME_ONLY for one in program.templates], dtype=np.bool_)
+    computes = idle[program.template] & (named[program.template] | (program.compute_ps > 0))
     numbers: list[int] = np.where(computes, -1, np.cumsum(~computes) - 1).tolist()
     return numbers
 

@@ -18,9 +18,9 @@ from typing import Any, cast
 import msgspec
 
 from fabric.errors import SpecError
+from fabric.formats.words import read_text
 from fabric.spec.base import Spec
 from fabric.spec.decode import (
-    MISSING,
     chosen_class,
     convert,
     element_type,
@@ -41,6 +41,7 @@ __all__ = [
     "json_schema",
     "load_scenario",
     "override_value",
+    "parse_toml",
     "scenario_errors",
     "with_values",
 ]
@@ -220,20 +221,24 @@ def _is_text(source: str | Path) -> bool:
 def _read(source: str | Path) -> tuple[dict[str, Any], Path | None]:
     """Return the plain data of a file or text, and the folder of the file."""
     if isinstance(source, str) and _is_text(source):
-        return _parsed(source, "scenario"), None
-    path = Path(source)
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise SpecError(str(path), MISSING, "an existing scenario file") from None
-    except OSError as error:
-        raise SpecError(str(path), error.strerror, "a scenario file that can be read") from None
-    except UnicodeDecodeError as error:
-        raise SpecError(str(path), error.object[error.start : error.end], "text in UTF-8") from None
-    return _parsed(text, str(path)), path.parent
+        return parse_toml(source, name="scenario"), None
+    return parse_toml(read_text(source, what="scenario file"), name=str(source)), Path(source).parent
 
 
-def _parsed(text: str, name: str) -> dict[str, Any]:
+def parse_toml(text: str, *, name: str) -> dict[str, Any]:
+    """Return TOML text as plain data.
+
+    Parameters
+    ----------
+    text : str
+    name : str
+        Of the file, for errors.
+
+    Raises
+    ------
+    SpecError
+        If it is not TOML, with its line and column.
+    """
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

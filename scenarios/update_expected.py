@@ -86,6 +86,11 @@ CASES: dict[str, Case] = {
     "allreduce_incast": Case("allreduce_incast.toml"),
     "allreduce_incast, direct": Case("allreduce_incast.toml", ("traffic[0].algorithm=direct",)),
     "allreduce_incast, ring": Case("allreduce_incast.toml", ("traffic[0].algorithm=ring",)),
+    "allreduce_in_network": Case("allreduce_in_network.toml"),
+    "allreduce_in_network, whole": Case("allreduce_in_network.toml", ("traffic[0].chunk=16MB",)),
+    "allreduce_in_network, ring": Case(
+        "allreduce_in_network.toml", ("traffic[0].algorithm=ring", "traffic[0].chunk=16MB")
+    ),
     "allreduce_shuffled": Case("allreduce_shuffled.toml"),
     "allreduce_shuffled in order": Case("allreduce_shuffled.toml", ("traffic[0].order=as_named",)),
     "allreduce_shuffled by flowlets": Case("allreduce_shuffled.toml", ("routing.choice=flowlet",)),

@@ -205,18 +205,22 @@ def _check_program(outcome: Outcome) -> None:
 def _operation_bytes(program: LoweredProgram, operation: int) -> int:
     """What all transfers of an operation carry."""
     template = program.operation_template[operation]
-    lanes = program.rank_lane_base[program.template_rank_base[template : template + 2]]
-    first, end = program.lane_transfer_base[lanes].tolist()
     table, pieces = program.operation_pieces[operation], int(program.template_pieces[template])
     each, larger = divmod(int(program.operation_bytes[operation]), pieces)
     size_bytes = np.full(pieces, each) + (np.arange(pieces) < larger)
     if table >= 0:
         size_bytes = np.diff(program.piece_offset_bytes[table : table + pieces + 1])
-    rank = np.repeat(np.arange(len(program.rank_receives)), np.diff(program.rank_lane_base.astype(np.int64)))
-    lane = program.transfer_lane[first:end]
-    sends = rank[lane] != program.lane_destination[lane]
-    rows = np.stack([program.transfer_piece[first:end], program.transfer_count[first:end]], axis=1)[sends]
-    return sum(int(size_bytes[piece : piece + count].sum()) for piece, count in rows.tolist())
+    total = 0
+    for rank in range(*program.template_rank_base[template : template + 2].tolist()):
+        pattern = program.rank_pattern[rank]
+        for lane in range(*program.pattern_lane_base[pattern : pattern + 2].tolist()):
+            if program.lane_joins[lane]:
+                continue
+            first, end = program.lane_transfer_base[lane : lane + 2].tolist()
+            for transfer in range(first, end):
+                piece = (int(program.transfer_piece[transfer]) + int(program.rank_piece[rank])) % pieces
+                total += int(size_bytes[piece : piece + int(program.transfer_count[transfer])].sum())
+    return total
 
 
 def _check_rest(outcome: Outcome) -> None:

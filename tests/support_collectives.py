@@ -80,13 +80,17 @@ def with_two_ports(
     second_switch: Sequence[int],
     is_second: Callable[[int, int], bool],
     payload_bytes: int,
-    second_rate_bps: int = RATE_BPS,
-    second_delay_ps: int = ALPHA_PS // 2,
+    rate_bps: int = RATE_BPS,
+    delay_ps: int = ALPHA_PS // 2,
+    second_rate_bps: int | None = None,
+    second_delay_ps: int | None = None,
 ) -> Lowered:
     """A job on hosts with a port to switch 0, and one to a switch of each host's (1 ..).
 
-    Connections for whose ends `is_second` holds go by way of that.
+    Connections for whose ends `is_second` holds go by way of that. It is like the first one unless given.
     """
+    second_rate_bps = rate_bps if second_rate_bps is None else second_rate_bps
+    second_delay_ps = delay_ps if second_delay_ps is None else second_delay_ps
     hosts = len(second_switch)
     connected = with_jobs(job, hosts=hosts)
     for flow in connected["flows"]:
@@ -95,8 +99,8 @@ def with_two_ports(
         **connected,
         attach=[(0, switch) for switch in second_switch],
         switches=1 + max(second_switch),
-        rate_bps=[RATE_BPS, second_rate_bps] * hosts + [RATE_BPS] * max(second_switch),
-        delay_ps=[ALPHA_PS // 2, second_delay_ps] * hosts + [ALPHA_PS] * max(second_switch),
+        rate_bps=[rate_bps, second_rate_bps] * hosts + [rate_bps] * max(second_switch),
+        delay_ps=[delay_ps, second_delay_ps] * hosts + [ALPHA_PS] * max(second_switch),
         transport=ideal_transport(payload_bytes),
         ports={port: {"cut_bytes": CUT_BYTES} for port in range(2 * hosts)},
     )

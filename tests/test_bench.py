@@ -13,10 +13,11 @@ import pytest
 from support_templates import ALGORITHMS
 
 import fabric
-from fabric.bench import Bench, Slowest, bench_csv, bench_text, run_bench, sizes_between, slowest_link
+from fabric.bench import Bench, bench_csv, bench_text, run_bench, sizes_between
 from fabric.cli import main
 from fabric.plot import bandwidth
 from fabric.result import Result, Table
+from fabric.result.slowest import Slowest, slowest_link
 
 MIB = 2**20
 HOSTS = 8
@@ -150,7 +151,7 @@ ORDERS = ("as_named", "shuffled")
 def slowest_of(scenario: fabric.Scenario) -> tuple[Slowest, Result]:
     result = fabric.run(scenario)
     duration_ps = int(result.operations["left_ps"].max())
-    return slowest_link(result, duration_ps=duration_ps, chain=1, rto_ps=4 * 10**9), result
+    return slowest_link(result, duration_ps=duration_ps, chain=1), result
 
 
 class TestSlowestLink:
@@ -212,6 +213,56 @@ class TestSlowestLink:
         assert result.connections["retransmitted"].sum() > 0
         assert found.cause == "retransmission"
 
+    def test_timeouts_are_time_that_was_lost(self) -> None:
+        """Without NACKs a lost frame is missed when the time-out says so, 4 ms later."""
+        lossy = fabric.SingleSwitch(hosts=4, link=fabric.Link(loss=0.01))
+        reliability = fabric.GoBackN(rto="4ms", nack=False)
+        found, result = self.of(
+            fabric.Collective(algorithm="ring", size="1MB"),
+            topology=lossy,
+            transport=fabric.Transport(reliability=reliability),
+        )
+        held_ps = result.connections["timeouts"].astype(np.int64) * 4 * 10**9
+        assert held_ps.sum() > 0
+        assert result.connections["timeout_ps"].tolist() == held_ps.tolist()
+        assert found.cause == "retransmission"
+        assert found.lost_ps["retransmission"] > 0.5 * result.duration_ps
+
+    def test_is_in_the_summary_of_a_run(self) -> None:
+        entries = [
+            fabric.Collective(algorithm="ring", size="1MB", ranks=4, repeat=3, name="first"),
+            fabric.Collective(algorithm="ring", size="1MB", hosts="host[4-7]", name="second"),
+        ]
+        result = fabric.run(SCENARIO.replace(traffic=entries))
+        operations = result.operations
+        assert operations["chain"].tolist() == [6] * 4
+        duration_ps = int(operations["left_ps"].max() - operations["entered_ps"].min())
+        found = slowest_link(result, duration_ps=duration_ps, chain=3 * 6)
+        row = result.summary["slowest_link"]
+        assert (row["link"], row["cause"], row["busy_ps"]) == (found.link, found.cause, found.busy_ps)
+        assert (row["lost_ps"], row["of_ps"]) == (found.lost_ps, duration_ps)
+        assert f"slowest link    {found.link}  {found.cause}: sent for " in str(result.summary)
+        skews = {each["job"]: each["skew_ps"] for each in result.summary["collectives"]}
+        assert skews["second"] == operations["skew_ps"][3]
+        assert skews["first"] == np.sort(operations["skew_ps"][:3])[1]
+
+    def test_is_not_there_without_a_collective_that_was_done(self) -> None:
+        for traffic, until in (
+            (fabric.Permutation(size="1MB"), None),
+            (fabric.Collective(algorithm="ring", size="1MB"), "1us"),
+        ):
+            result = fabric.run(SCENARIO.replace(traffic=[traffic]), until=until)
+            assert result.summary["slowest_link"] is None
+            assert "slowest link" not in str(result.summary)
+
+    def test_nothing_is_as_good_as_the_way_to_a_reducer(self) -> None:
+        """All of a leaf's sums go to one spine: no collision, though its other uplinks are idle."""
+        topology = fabric.LeafSpine(leaves=2, spines=2, hosts_per_leaf=4, reducers="*")
+        found, _ = self.of(
+            fabric.Collective(algorithm="in_network", size="4MB", chunk="64KB"), topology=topology
+        )
+        assert found.lost_ps["collision"] == 0
+
     def test_nothing_was_sent(self) -> None:
         alone = fabric.Collective(algorithm="ring", size="1MB", ranks=1)
         found, _ = self.of(alone)
@@ -219,6 +270,46 @@ class TestSlowestLink:
 
 
 TRUNKS = ("leaf->spine", "spine->leaf")
+
+
+class TestOptions:
+    def test_go_to_the_algorithms_that_take_them(self) -> None:
+        bench = Bench(
+            scenario=SCENARIO,
+            sizes=[MIB],
+            algorithms=["direct", "ring", "hierarchical"],
+            options={"window": 1, "slices": 2, "shape": [2, 4]},
+        )
+        assert [run.traffic[0].options for run in bench.runs()] == [  # type: ignore[union-attr]
+            {"window": 1, "slices": 2},
+            {"slices": 2},
+            {"slices": 2, "shape": [2, 4]},
+        ]
+
+    def test_are_those_of_the_scenario_beside_them(self) -> None:
+        entry = fabric.Collective(algorithm="direct", options={"window": 3, "chunks": 4})
+        bench = Bench(scenario=SCENARIO.replace(traffic=[entry]), sizes=[1], options={"window": 2})
+        assert bench.runs()[0].traffic[0].options == {"window": 2, "chunks": 4}  # type: ignore[union-attr]
+        bench = Bench(scenario=SCENARIO.replace(traffic=[entry]), sizes=[1], chunk=100, algorithms=["ring"])
+        assert bench.runs()[0].traffic[0].options == {}  # type: ignore[union-attr]
+
+    def test_change_what_runs(self) -> None:
+        """One after the other instead of all at once: each of 7 + 7 messages waits for the one before."""
+        [[at_once], [in_turn]] = (
+            measured(sizes=[8 * 1024], algorithms=["direct"], options={"window": window}) for window in (7, 1)
+        )
+        assert in_turn["time_ps"] > 5 * at_once["time_ps"]
+
+    def test_of_the_command(self, tmp_path: Path) -> None:
+        (tmp_path / "eight.toml").write_text(FILE)
+        words = ["bench", str(tmp_path / "eight.toml"), "-b", "8KiB", "-e", "8KiB", "--no-plot"]
+        table = {}
+        for shape in ("[8]", "[2,4]"):
+            csv_file = tmp_path / f"{len(table)}.csv"
+            words_more = ["--algorithm", "hierarchical", "--option", f"shape={shape}", "--csv", str(csv_file)]
+            assert main([*words, *words_more]) == 0
+            [table[shape]] = csv.DictReader(csv_file.open())
+        assert int(table["[2,4]"]["time_ps"]) < int(table["[8]"]["time_ps"])
 
 
 class TestOutput:

@@ -16,7 +16,7 @@ from benchmarks.cases import CASES, COLLECTIVES, Case, case_named
 from benchmarks.instructions import Count, CountError, count_instructions, own_instructions, total_of
 from benchmarks.measure import Memory, Speed, measure_memory, measure_speed, payload_bytes
 from benchmarks.peer_work import WORKS, Work, as_data
-from benchmarks.run import Row, main, memory_table, speed_table
+from benchmarks.run import Row, collective_table, main, memory_table, speed_table
 from benchmarks.tables import table_text
 from fabric._core import Engine
 from fabric.lower import lower
@@ -97,6 +97,8 @@ def test_collectives_are_measured_when_named() -> None:
     scenario = case_named("all-reduce-128").scenario(flow_bytes=Size("64KB"))
     speed = measure_speed(scenario, repeat=1)
     assert speed.payload_bytes == 2 * 127 * 64_000
+    assert speed.collective_bytes == 64_000
+    assert 0 < speed.collective_ps <= speed.simulated_ps
     memory, program = measure_memory(scenario), lower(scenario).program
     assert program is not None
     assert memory.arrays > program.transfer_lane.nbytes + program.transfer_next.nbytes
@@ -202,6 +204,21 @@ def test_memory_is_per_host_and_judged(idle: int | None, loaded: int | None, met
     cells = memory_table(rows).splitlines()[1].split()
     assert cells[2] == "10"
     assert cells[-1] == met
+
+
+def test_collectives_have_a_table_of_what_they_took() -> None:
+    """8 MB in 1 ms are 8 GB/s, and busbw is 2 * 127 / 128 times that."""
+    speed = Speed(
+        **{"hops": 1, "payload_bytes": 1, "simulated_ps": 1, "run_s": [1.0], "lower_s": 0.0, "build_s": 0.0},
+        collective_ps=10**9,
+        collective_bytes=8 * 10**6,
+    )
+    loaded = Memory(hosts=128, arrays=1_000_000, built=0, peak=2_000_000)
+    row = Row(case=case_named("all-reduce-128"), speed=speed, idle=loaded, loaded=loaded)
+    cells = collective_table([row]).splitlines()[1].split()
+    assert cells == ["all-reduce-128", "all_reduce", "ring", "128", "8MB", "1,000.0", "8.00", "15.88", "3.0"]
+    unread = Row(case=row.case, speed=speed, idle=None, loaded=None)
+    assert collective_table([unread]).splitlines()[1].split()[-1] == "-"
 
 
 def test_tables_align_and_refuse_ragged_rows() -> None:

@@ -210,7 +210,10 @@ def test_a_user_adds_an_algorithm_with_one_function() -> None:
         (lambda: build_template("all_reduce", algorithm="rnig", n_ranks=4), "one of bidirectional_ring"),
         (lambda: build_template("reduce_all", algorithm="ring", n_ranks=4), "one of all_reduce"),
         (lambda: build_template("all_reduce", algorithm="ring", n_ranks=0), "1 to 1048576 ranks"),
-        (lambda: build_template("all_reduce", algorithm="ring", n_ranks=4, window=2), "one of orders"),
+        (
+            lambda: build_template("all_reduce", algorithm="ring", n_ranks=4, window=2),
+            "one of the options orders",
+        ),
         (lambda: build_template("all_reduce", algorithm="ring", n_ranks=4, chunks=0), "1 to"),
         (lambda: build_template("all_reduce", algorithm="ring", n_ranks=4, channels=257), "1 to 256"),
         (lambda: build_template("all_reduce", algorithm="ring", n_ranks=3, orders=((0, 1, 1),)), "once"),

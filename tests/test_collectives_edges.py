@@ -144,7 +144,7 @@ def test_tables_are_as_small_as_the_algorithm() -> None:
     lowered = lower_jobs([alone(template, 8_000_000)], n_hosts=n_ranks)
     arrays = [each for each in vars(lowered.program).values() if isinstance(each, np.ndarray)]
     assert lowered.program.n_connections == len(lowered.flows) == n_ranks * rounds
-    assert len(lowered.program.transfer_lane) == 2 * n_ranks * rounds
+    assert len(lowered.program.transfer_lane) <= 2 * n_ranks * rounds
     assert sum(each.nbytes for each in arrays) < (64 + 4 * 2 * rounds) * 2 * n_ranks * rounds
 
 

@@ -69,13 +69,11 @@ class TestJobs:
             jobs_of(scenario_of(ring(**fields)))
         assert caught.value.path == path
 
-    def test_orders_of_the_hpcc_simulator_are_for_flows(self) -> None:
-        in_turn = scenario_of(ring(), nic=fabric.Nic(queue_pairs="in_turn"))
+    def test_ties_by_start_are_for_flows(self) -> None:
         by_start = scenario_of(ring(), run=fabric.Run(timing="ns3", ties="transmission_start"))
-        for scenario, path in ((in_turn, "nic.queue_pairs"), (by_start, "run.ties")):
-            with pytest.raises(SpecError) as caught:
-                lower(scenario)
-            assert caught.value.path == path
+        with pytest.raises(SpecError, match="takes no whole nanoseconds") as caught:
+            lower(by_start)
+        assert caught.value.path == "run.ties"
 
     def test_a_rank_needs_a_host(self) -> None:
         work = ProgramBuilder(2)
@@ -92,14 +90,42 @@ class TestLowering:
         program = lowered.program
         assert program is not None
         assert program.rank_lane_base.tolist() == [0, 1, 2, 3, 4]
-        assert program.lane_destination.tolist() == [1, 2, 3, 0]
-        assert program.lane_transfer_base.tolist() == [0, 6, 12, 18, 24]
         assert program.lane_connection.tolist() == [0, 1, 2, 3]
+        assert program.connection_source.tolist() == [0, 1, 2, 3]
+        assert program.connection_destination.tolist() == [1, 2, 3, 0]
         assert (lowered.flow_source.tolist(), lowered.flow_destination.tolist()) == (
             [0, 1, 2, 3],
             [1, 2, 3, 0],
         )
         assert lowered.flow_frames.tolist() == [0] * 4
+
+    def test_ranks_that_do_the_same_share_a_pattern(self) -> None:
+        """Those of a ring, each with other pieces; of a chain, those in the midst."""
+        program = lower(scenario_of(ring(hosts="host[0-3]"))).program
+        assert program is not None
+        assert program.rank_pattern.tolist() == [0, 0, 0, 0]
+        assert program.pattern_lane_base.tolist() == [0, 1]
+        assert program.lane_transfer_base.tolist() == [0, 6]
+        assert program.rank_piece.tolist() == [3, 0, 1, 2]
+        assert program.transfer_piece.tolist() == [0, 3, 2, 1, 0, 3]
+        assert program.transfer_waits.tolist() == [0, 1, 1, 1, 1, 1]
+        chain = build_template("broadcast", algorithm="chain", n_ranks=5)
+        work = ProgramBuilder(5)
+        work.operation(chain, 100, ranks=range(5))
+        job = Job(program=work.build(), hosts=range(5))
+        assert lower_jobs([job], n_hosts=5).program.rank_pattern.tolist() == [0, 1, 1, 2, 3]
+
+    @pytest.mark.parametrize(("kind", "name"), [("all_reduce", "ring"), ("all_to_all", "pairwise")])
+    def test_tables_of_ranks_that_do_the_same_grow_with_their_number(self, kind: str, name: str) -> None:
+        def table_bytes(n_ranks: int) -> int:
+            work = ProgramBuilder(n_ranks)
+            work.operation(build_template(kind, algorithm=name, n_ranks=n_ranks), 10**6, ranks=range(n_ranks))
+            program = lower_jobs([Job(program=work.build(), hosts=range(n_ranks))], n_hosts=n_ranks).program
+            return sum(
+                getattr(program, column).nbytes for column in vars(program) if column[:9] == "transfer_"
+            )
+
+        assert table_bytes(128) < 2.1 * table_bytes(64)
 
     def test_connections_are_as_large_as_their_messages(self) -> None:
         """Of two operations of one group, and of one with sizes of its own."""

@@ -1,14 +1,12 @@
 """Collectives on an ideal fabric: what they take equals the closed forms of alpha and beta.
 
-Closed forms after Thakur, Rabenseifner and Gropp (doi 10.1177/1094342005051521), LogGP after Alexandrov,
-Ionescu, Schauser and Scheiman (doi 10.1145/215399.215427). The numbers were computed from the forms, or
-printed by LogGOPSim and by the analytical networks of ASTRA-sim, apart from this code. A rank has alpha of
-5 us and 50 GB/s in each direction unless a test says otherwise (`support_collectives.py`).
+Closed forms after Thakur, Rabenseifner and Gropp (doi 10.1177/1094342005051521). The numbers were computed
+from the forms apart from this code. A rank has alpha of 5 us and 50 GB/s in each direction unless a test
+says otherwise (`support_collectives.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -18,19 +16,16 @@ from support_collectives import (
     ALPHA_PS,
     RATE_BPS,
     finish,
-    ideal_transport,
     job_of,
     on_one_switch,
     run_alone,
     with_two_ports,
 )
-from support_lowered import small_lowered
-from support_programs import with_jobs
 from support_templates import ALGORITHMS, options_for
 
 from fabric.workload.collectives import Links, build_template, busbw_factor, explain
 from fabric.workload.job import Job
-from fabric.workload.program import ProgramBuilder, message_template
+from fabric.workload.program import ProgramBuilder
 
 KIB, MIB, GIB = 2**10, 2**20, 2**30
 BYTES_PER_S = RATE_BPS / 8
@@ -101,6 +96,14 @@ def test_forms(collective: str, algorithm: str, messages: int, share: float) -> 
     size = 0 if collective == "barrier" else 64 * MIB
     seconds = messages * ALPHA_S + share * size / BYTES_PER_S
     found = run_alone(collective, algorithm, 8, size)
+    assert found.picoseconds * 1e-12 == within_one_percent(seconds)
+
+
+def test_direct_with_one_send_after_the_other() -> None:
+    """2 (n-1) alpha instead of 2: a rank waits for what comes from a distance before it sends to the next."""
+    size = 64 * MIB
+    found = run_alone("all_reduce", "direct", 8, size, window=1)
+    seconds = 14 * ALPHA_S + 2 * 7 / 8 * size / BYTES_PER_S
     assert found.picoseconds * 1e-12 == within_one_percent(seconds)
 
 
@@ -317,85 +320,3 @@ def test_all_to_all_v_is_as_large_as_its_largest_row_or_column() -> None:
     assert found.busbw_bytes_per_s / BYTES_PER_S == within_one_percent(
         3 / 4 / (1 + ALPHA_S * BYTES_PER_S / 1_048_560)
     )
-
-
-class TestLogGP:
-    """One message takes L + 2 o + (s-1) G: links that take L + 2 o together, at one byte in G."""
-
-    @staticmethod
-    def run(
-        send: Callable[[ProgramBuilder], None], *, n_ranks: int, alpha_ns: int, gap_ns: int
-    ) -> dict[str, Any]:
-        builder = ProgramBuilder(n_ranks)
-        send(builder)
-        job = Job(program=builder.build(), hosts=range(n_ranks))
-        rate = {"rate_bps": 8 * 10**9 // gap_ns, "delay_ps": alpha_ns * NS // 2}
-        columns = finish(on_one_switch(job, hosts=n_ranks, payload_bytes=8 * KIB, **rate))
-        return columns
-
-    def test_ring(self) -> None:
-        """L 3700, o 200, g 5, G 1: 1,892,394 ns = 14 * 135,171 (LogGOPSim 76451de1)."""
-        ring = build_template("all_reduce", algorithm="ring", n_ranks=8)
-
-        def send(builder: ProgramBuilder) -> None:
-            builder.operation(ring, MIB, ranks=range(8), eager=True)
-
-        columns = self.run(send, n_ranks=8, alpha_ns=3700 + 2 * 200, gap_ns=1)
-        assert columns["task_left_ps"].max() / NS == within_one_percent(1_892_394)
-
-    def test_one_message(self) -> None:
-        """L 2500, o 1500, G 6: 80 MB take 480,005,494 ns, there and back 960,010,988."""
-
-        def send(builder: ProgramBuilder) -> None:
-            there = builder.message(0, 1, size_bytes=80_000_000, eager=True)
-            builder.message(1, 0, size_bytes=80_000_000, after=[there], eager=True)
-
-        columns = self.run(send, n_ranks=2, alpha_ns=2500 + 2 * 1500, gap_ns=6)
-        left = columns["task_left_ps"] / NS
-        assert left[1] == within_one_percent(480_005_494)
-        assert left[3] == within_one_percent(960_010_988)
-
-
-class TestAstra:
-    """1 MiB at 50 * 2^30 B/s (to the bit/s) over links of 500 ns, as in ASTRA-sim's analytical networks."""
-
-    RATE_BPS = 8 * 50 * 2**30
-
-    @pytest.mark.parametrize(("links", "nanoseconds"), [(2, 20_531), (3, 21_031)])
-    def test_unaware_of_congestion(self, links: int, nanoseconds: int) -> None:
-        """links * latency + S/B: a switch, and three hops around a ring, cut through."""
-        builder = ProgramBuilder(2)
-        builder.message(0, 1, size_bytes=MIB, eager=True)
-        job = Job(program=builder.build(), hosts=range(2))
-        lowered = small_lowered(
-            **with_jobs(job, hosts=2),
-            switches=links - 1,
-            attach=[0, links - 2],
-            rate_bps=self.RATE_BPS,
-            delay_ps=500 * NS,
-            transport=ideal_transport(KIB),
-        )
-        assert finish(lowered)["task_left_ps"].max() / NS == within_one_percent(nanoseconds)
-
-    @pytest.mark.parametrize(
-        ("hops", "latency_ns", "rate", "nanoseconds"),
-        [(1, 500, 50, 20_031), (2, 500, 50, 40_062), (3, 500, 50, 60_093), (1, 50, 200, 4_932)],
-    )
-    def test_aware_of_congestion(self, hops: int, latency_ns: int, rate: int, nanoseconds: int) -> None:
-        """Store and forward of whole chunks: fully connected, through a switch, three hops around a ring; a
-        rank that passes the message on is the node that stores it."""
-        builder = ProgramBuilder(hops + 1)
-        before: list[int] = []
-        for hop in range(hops):
-            before = [
-                builder.operation(message_template(), MIB, ranks=(hop, hop + 1), after=before, eager=True)
-            ]
-        job = Job(program=builder.build(), hosts=range(hops + 1))
-        lowered = on_one_switch(
-            job,
-            hosts=hops + 1,
-            payload_bytes=KIB,
-            rate_bps=8 * rate * 2**30,
-            delay_ps=latency_ns * NS // 2,
-        )
-        assert finish(lowered)["task_left_ps"].max() / NS == within_one_percent(nanoseconds)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 import fabric
 from fabric._core import Engine
+from fabric.cli import main
 from fabric.errors import SpecError
 from fabric.lower import lower
 from fabric.reference import Simulator
@@ -15,6 +18,7 @@ from fabric.workload import FlowTable, Job, ProgramBuilder
 from fabric.workload.collectives import build_template, busbw_factor, check_template
 
 LEAF_SPINE = fabric.LeafSpine(leaves=4, spines=2, hosts_per_leaf=4)
+SPINES_OF_PODS = [f"spine{n}" for n in (0, 2, 4, 6)]
 LINK_BYTES_PER_S = 50e9
 """Of the links of `LEAF_SPINE`."""
 
@@ -74,7 +78,7 @@ def test_a_tree() -> None:
     [
         ([0, 4, 1], "*", "ranks of a switch side by side"),
         ([0, 4, 5], "*", "1 at leaf0, 2 at leaf1"),
-        (range(8), "leaf*", "a switch with a reducer that is next to all of these"),
+        (range(8), "leaf*", "switches with reducers above these"),
         (range(4), "spine*", "ranks at leaf0"),
     ],
 )
@@ -123,6 +127,90 @@ def test_both_engines_reduce_alike() -> None:
     np.testing.assert_array_equal(native["task_left_ps"], columns["task_left_ps"])
 
 
+@pytest.mark.parametrize(
+    ("topology", "fan_in", "expected"),
+    [
+        (fabric.FatTree(k=4), (2, 2, 4), [*(f"leaf{n}" for n in range(8)), *SPINES_OF_PODS, "core0"]),
+        (fabric.SingleSwitch(hosts=5), (5,), ["switch0"]),
+        (
+            fabric.Clos3(pods=3, leaves_per_pod=2, spines_per_pod=1, cores=2, hosts_per_leaf=3),
+            (3, 2, 3),
+            [*(f"leaf{n}" for n in range(6)), "spine0", "spine1", "spine2", "core0"],
+        ),
+    ],
+)
+def test_levels(topology: fabric.Topology, fan_in: tuple[int, ...], expected: list[str]) -> None:
+    """One reducer at each switch on the way up, and pods whose spines share a core."""
+    network = build_network(topology.replace(reducers="*"))
+    ranks = network.n_end_hosts
+    found, reducers = reduction_tree(network, range(ranks))
+    assert found == fan_in
+    assert [network.names[host] for host in reducers] == [f"{name}.reducer" for name in expected]
+    check_template(build_template("all_reduce", algorithm="in_network", n_ranks=ranks, fan_in=found))
+
+
+def test_three_levels_take_another_spine_where_the_first_has_no_core_with_a_reducer() -> None:
+    """Cores 2 and 3 join the second spines of the pods."""
+    network = build_network(fabric.FatTree(k=4))
+    network = attach_reducers(network, "[ls][ep]*")  # leaves and spines
+    with pytest.raises(SpecError, match="switches with reducers above these"):
+        reduction_tree(network, range(16))
+    fan_in, reducers = reduction_tree(attach_reducers(network, "core3"), range(16))
+    names = [attach_reducers(network, "core3").names[host] for host in reducers[8:]]
+    assert fan_in == (2, 2, 4)
+    assert names == [*(f"spine{n}.reducer" for n in (1, 3, 5, 7)), "core3.reducer"]
+
+
+FILE = """
+topology = { kind = "fat_tree", k = 4, reducers = "*" }
+traffic = [{ kind = "collective", algorithm = "in_network", size = "4MB", chunk = "64KB" }]
+"""
+
+
+def test_from_a_file_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """`fabric run`, both engines, and `fabric bench`: reducers count as no ranks, busbw exceeds the link."""
+    path = tmp_path / "tree.toml"
+    path.write_text(FILE)
+    result, readable = (fabric.run(path, engine=engine) for engine in ("native", "reference"))
+    assert result.status == "FINISHED"
+    assert result.fingerprint == readable.fingerprint
+    [row] = result.operations
+    assert row["ranks"] == 16
+    own = result.ranks[result.ranks["rank"] < 16]
+    assert row["duration_ps"] == own["left_ps"].max()
+    assert row["skew_ps"] == own["left_ps"].max() - own["left_ps"].min()
+    assert LINK_BYTES_PER_S < row["busbw_bps"] / 8 < 2 * 15 / 16 * LINK_BYTES_PER_S
+    assert "16 hosts, 20 reducers" in str(result.summary)
+    code = main(["bench", str(path), "-b", "4MB", "-e", "4MB", "--compare", "in_network,ring", "--no-plot"])
+    assert code == 0
+    assert "# all_reduce, in_network: 16 ranks at 400Gbps" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    "traffic",
+    [
+        fabric.Permutation(size="10KB"),
+        fabric.Incast(senders=15, size="10KB"),
+        fabric.AllToAll(size="1KB"),
+        fabric.Poisson(load=0.3, distribution="websearch", flows=30),
+    ],
+)
+def test_other_traffic_leaves_reducers_out(traffic: fabric.Traffic) -> None:
+    """It is the same with and without them."""
+    plain = fabric.run(fabric.Scenario(topology=LEAF_SPINE, traffic=[traffic])).flows
+    beside = fabric.run(fabric.Scenario(topology=LEAF_SPINE.replace(reducers="*"), traffic=[traffic])).flows
+    for column in ("source", "destination", "size_bytes", "start_ps"):
+        assert plain[column].tolist() == beside[column].tolist()
+
+
+def test_no_switch_of_that_name() -> None:
+    scenario = fabric.Scenario(
+        topology=LEAF_SPINE.replace(reducers="core*"), traffic=[fabric.AllToAll(size=1)]
+    )
+    with pytest.raises(SpecError, match=r"topology.reducers: 'core\*' is not allowed; expected a pattern"):
+        fabric.run(scenario)
+
+
 def test_as_traffic_of_a_scenario() -> None:
     """The network has reducers, the entry names the algorithm; ranks are on all other hosts."""
     entry = fabric.Collective(algorithm="in_network", size="4MB", chunk="64KB", repeat=2)
@@ -132,5 +220,5 @@ def test_as_traffic_of_a_scenario() -> None:
     busbw_bps = result.operations["busbw_bps"]
     assert len(busbw_bps) == 2
     assert (busbw_bps > 8 * LINK_BYTES_PER_S).all()
-    with pytest.raises(SpecError, match=r"traffic\[0\].hosts.*attach_reducers"):
+    with pytest.raises(SpecError, match=r"traffic\[0\].hosts.*topology.reducers"):
         fabric.run(scenario, network=attach_reducers(build_network(LEAF_SPINE), "spine*"))

@@ -206,6 +206,16 @@ class TestAnswers:
         shuffled = result_of("allreduce_ring_64 in a drawn order").operations[0]
         assert shuffled["duration_ps"] / ring["duration_ps"] == pytest.approx(1.486, abs=0.005)
 
+    def test_a_sum_in_switches_takes_a_port_once(self) -> None:
+        """The vector once each way, not 2 (n-1)/n times: more than any algorithm between hosts can do."""
+        vector_us = -(-16 * 10**6 // 4096) * 4178 * 8 / 400e3
+        in_network, ring, whole = (
+            1e3 * operation_ms(f"allreduce_in_network{how}") for how in ("", ", ring", ", whole")
+        )
+        assert (in_network, whole) == pytest.approx((343.2, 1127.5), abs=0.1)
+        assert vector_us < in_network < 1.06 * vector_us
+        assert in_network < 2 * 63 / 64 * vector_us < ring
+
     def test_a_parameter_server_takes_what_its_port_takes(self) -> None:
         """63 vectors in, 63 out: without congestion control hardly more, and an eighth more with it."""
         frames, last_bytes = divmod(10**6, 4096)
@@ -287,6 +297,7 @@ SMALL = {
     "allreduce_ring_64": (*LEAF_SPINE, "traffic[0].size=500KB"),
     "allreduce_ring_64 in a drawn order": (*LEAF_SPINE, "traffic[0].size=500KB"),
     "allreduce_incast": (*LEAF_SPINE, "traffic[0].size=400KB"),
+    "allreduce_in_network": (*LEAF_SPINE, "traffic[0].size=500KB"),
     "allreduce_shuffled": (*LEAF_SPINE, "traffic[0].size=500KB"),
     "allreduce_shuffled by flowlets": (*LEAF_SPINE, "traffic[0].size=500KB"),
     "alltoall_64": (*LEAF_SPINE, "traffic[0].size=500KB"),

@@ -34,7 +34,7 @@ LAYERS: dict[str, set[str]] = {
     "reroute": {"errors", "lowered", "routing", "topology"},
     "failures": {"errors", "keyed_hash", "spec", "topology", "units"},
     "workload": {"errors", "formats", "keyed_hash", "spec", "topology", "units"},
-    "scenario": {"errors", "spec"},
+    "scenario": {"errors", "formats", "spec"},
     "lower": {"errors", "lowered", "lowering", "routing", "spec", "topology", "units", "workload"},
     "lowering": {
         *("errors", "failures", "keyed_hash", "lowered", "reroute", "routing", "spec", "topology", "units"),
@@ -54,7 +54,7 @@ LAYERS: dict[str, set[str]] = {
         *("scenario", "spec", "topology", "units", "workload"),
     },
     "sweep": {"errors", "io", "result", "scenario", "simulate", "spec"},
-    "training": {"errors", "keyed_hash", "spec", "workload"},
+    "training": {"errors", "formats", "keyed_hash", "scenario", "spec", "workload"},
     "checks": {
         *("analysis", "errors", "lower", "lowered", "lowering", "result", "spec", "topology", "units"),
         "workload",

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support_chakra import METADATA, attribute, node, put, record, saved, varint
 
 from fabric.errors import SpecError
 from fabric.formats.aicb import read_aicb
@@ -32,42 +33,6 @@ SAMPLES = SHARED / "samples"
 real = pytest.mark.skipif(not SAMPLES.exists(), reason="real files are beside the repository")
 
 
-# Protobuf as its documentation has it, written independently of the reader.
-
-
-def varint(value: int) -> bytes:
-    value %= 2**64
-    out = b""
-    while value >= 0x80:
-        out, value = out + bytes([value & 0x7F | 0x80]), value >> 7
-    return out + bytes([value])
-
-
-def put(number: int, value: int | bytes | str | float) -> bytes:
-    if isinstance(value, float):
-        return varint(number << 3 | 1) + struct.pack("<d", value)
-    if isinstance(value, int):
-        return varint(number << 3) + varint(value)
-    content = value.encode() if isinstance(value, str) else value
-    return varint(number << 3 | 2) + varint(len(content)) + content
-
-
-def attribute(name: str, value: int | str | float, *, arm: int = 9) -> bytes:
-    arm = {str: 29, float: 3}.get(type(value), arm)
-    return put(10, put(1, name) + put(arm, value))
-
-
-def record(*parts: bytes) -> bytes:
-    content = b"".join(parts)
-    return varint(len(content)) + content
-
-
-def node(number: int, kind: int, *parts: bytes, name: str = "n") -> bytes:
-    numbered = put(1, number) if number else b""
-    return record(numbered, put(2, name), put(3, kind), *parts)
-
-
-METADATA = record(put(1, "0.0.4"))
 TINY = bytes.fromhex(
     "070a05302e302e34"
     "3512026167180752"
@@ -76,12 +41,6 @@ TINY = bytes.fromhex(
     "520e0a09636f6d6d5f73697a65488020"
 )
 """An all-gather of 4096 bytes a rank, by hand: metadata, then a node without a number."""
-
-
-def saved(tmp_path: Path, data: bytes) -> Path:
-    file = tmp_path / "w.0.et"
-    file.write_bytes(data)
-    return file
 
 
 def test_the_smallest_trace(tmp_path: Path) -> None:
@@ -163,7 +122,7 @@ def test_an_empty_record_ends_the_trace(tmp_path: Path) -> None:
         (METADATA + record(b"\x12\x01\xff"), "no UTF-8"),
         (METADATA + record(put(3, "seven")), "wire type 2"),
         (METADATA + record(put(10, 3)), "wire type 0"),
-        (METADATA + node(0, 8), "node type 8"),
+        (METADATA + node(0, 11), "node type 11"),
         (METADATA + node(1, COMPUTE) * 2, "byte 17.*a second node 1"),
         (METADATA + node(1, COMPUTE, put(5, 2)), "node 1 after 2"),
         (METADATA + node(1, COMPUTE, put(5, 1)), "node 1 after 1"),

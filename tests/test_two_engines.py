@@ -385,7 +385,7 @@ EXPECTED_OF_FAILURES = (
 EXPECTED_OF_PROGRAMS = (
     *("FINISHED", "UNTIL", "sent again", "PAUSE", "joins", "copies", "eager", "computing"),
     "an order of own sends",
-    *("own sizes", "many frames", "without bytes", "several messages"),
+    *("own sizes", "many frames", "without bytes", "several messages", "in turn"),
 )
 
 
@@ -408,6 +408,7 @@ def what_happened_to_program(outcome: Outcome) -> Iterator[str]:
         "own sizes": program.operation_pieces >= 0,
         "without bytes": (program.operation_bytes == 0) & (program.operation_pieces < 0),
         "many frames": sent > 10,
+        "in turn": outcome.lowered.node_takes_turns if sent.any() else sent,
         "an order of own sends": program.transfer_follower,
         "several messages": np.unique(program.operation_lanes, return_counts=True)[1] > 1,
     }

@@ -6,17 +6,13 @@ runs each size alone and gives a `Table` with a row a run; `bench_text` prints i
 
 from fabric.bench.measure import run_bench
 from fabric.bench.plan import ELEMENT_BYTES, Bench, sizes_between
-from fabric.bench.slowest import CAUSES, Slowest, slowest_link
 from fabric.bench.text import bench_csv, bench_text
 
 __all__ = [
-    "CAUSES",
     "ELEMENT_BYTES",
     "Bench",
-    "Slowest",
     "bench_csv",
     "bench_text",
     "run_bench",
     "sizes_between",
-    "slowest_link",
 ]

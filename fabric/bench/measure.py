@@ -15,15 +15,13 @@ import numpy as np
 
 from fabric.analysis import stats
 from fabric.bench.plan import ELEMENT_BYTES, Bench
-from fabric.bench.slowest import slowest_link
 from fabric.errors import FabricError
 from fabric.result import Result, Table
+from fabric.result.slowest import slowest_link
 from fabric.simulate import EngineName, run
-from fabric.spec import Scenario, Transport
 from fabric.topology import build_network
 from fabric.workload import build_jobs
 from fabric.workload.collectives import COLLECTIVES, busbw_factor
-from fabric.workload.collectives.levels import depth
 from fabric.workload.placement import host_rates_bps
 
 __all__ = ["run_bench"]
@@ -86,11 +84,10 @@ def run_bench(
             raise KeyboardInterrupt
         if result.status != "FINISHED":
             raise FabricError(f"{bench.kind}, {entry.algorithm}: {result.stopped}")
-        chain = bench.iterations * depth(job.program.templates[int(job.program.template[-1])])
         rows.append(
             {
                 "algorithm": entry.algorithm,
-                **_measured(bench, scenario, result, chain=chain),
+                **_measured(bench, result),
                 "line_rate_bps": int(rate[job.host_of].min()),
                 "hops": result.counters["hops"],
                 "fingerprint": result.fingerprint,
@@ -100,16 +97,15 @@ def run_bench(
     return Table(columns, name="bench", optional=OPTIONAL)
 
 
-def _measured(bench: Bench, scenario: Scenario, result: Result, *, chain: int) -> dict[str, Any]:
+def _measured(bench: Bench, result: Result) -> dict[str, Any]:
     operations, ranks = result.operations, result.ranks
     size, n_ranks = int(operations["size_bytes"][0]), int(operations["ranks"][0])
     kind = COLLECTIVES[bench.kind]
     whole_ps = int(operations["left_ps"].max() - operations["entered_ps"].min())
     time_ps = whole_ps / bench.iterations
     algbw = float(stats.goodput_bps(np.array([size]), duration_ps=np.array([time_ps]))[0])
-    transport = scenario.traffic[0].transport or scenario.transport
-    slowest = slowest_link(result, duration_ps=whole_ps, chain=chain, rto_ps=_rto_ps(transport))
-    taken = ranks["duration_ps"]
+    slowest = slowest_link(result, duration_ps=whole_ps, chain=int(operations["chain"].sum()))
+    taken = ranks["duration_ps"][ranks["rank"] < n_ranks]
     return {
         "collective": bench.kind,
         "chosen": str(operations["algorithm"][0]),
@@ -130,8 +126,3 @@ def _measured(bench: Bench, scenario: Scenario, result: Result, *, chain: int) -
         "busy_ps": slowest.busy_ps,
         **{f"{name}_ps": lost for name, lost in slowest.lost_ps.items()},
     }
-
-
-def _rto_ps(transport: Transport) -> int | None:
-    rto = getattr(transport.reliability, "rto", None)
-    return None if rto is None else int(rto)

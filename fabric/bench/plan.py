@@ -11,12 +11,14 @@ results that are in place or out of place.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
 
 from fabric.errors import SpecError
 from fabric.spec import Collective, Scenario
-from fabric.workload.collectives import COLLECTIVES, algorithm_names
+from fabric.spec.traffic import NO_OPTIONS
+from fabric.workload.collectives import COLLECTIVES, algorithm_names, algorithm_options
 
 __all__ = ["ELEMENT_BYTES", "Bench", "sizes_between"]
 
@@ -30,6 +32,12 @@ SHORT_NAMES = {"tree": "double_binary_tree"}
 """What else algorithms are called: NCCL's tree is a double binary one."""
 
 MOST_SIZES = 10_000
+
+OPTIONS = {
+    **{"repeat": "--iterations", "order": "--placement", "ranks": "--ranks", "channels": "--channels"},
+    **{"ranks_per_host": "--ranks-per-host", "chunk": "--chunk"},
+}
+"""Which option sets a field of the collective that is run."""
 
 
 def sizes_between(begin: int, end: int, *, factor: float | None = None, step: int | None = None) -> list[int]:
@@ -73,8 +81,8 @@ def sizes_between(begin: int, end: int, *, factor: float | None = None, step: in
             )
         return list(range(begin, end + 1, step))
     factor = 2.0 if factor is None else factor
-    if not factor > 1:
-        raise SpecError("--factor", factor, "a number above 1")
+    if not 1 < factor < float("inf"):
+        raise SpecError("--factor", factor, "a number above 1, not infinite")
     if begin < 1:
         raise SpecError("--begin", f"{begin} bytes", "at least 1 byte, with a factor")
     sizes = [begin]
@@ -104,6 +112,8 @@ class Bench:
         Order in which ranks take hosts.
     ranks_per_host, channels, chunk : int, optional
         As of `fabric.Collective`.
+    options : mapping, optional
+        Of algorithms, beside those that the scenario's collective has: each is for those that take it.
     iterations : int
         One after the other at every rank; the time is their mean.
     element : str
@@ -132,6 +142,7 @@ class Bench:
     ranks_per_host: int | None = None
     channels: int | None = None
     chunk: int | None = None
+    options: Mapping[str, Any] = field(default_factory=dict)
     iterations: int = 1
     element: str = "float"
 
@@ -155,6 +166,10 @@ class Bench:
                 raise SpecError("--compare", name, "every algorithm once")
         if self.entry.matrix and self.kind == "all_to_all_v":
             raise SpecError("matrix", self.entry.matrix, "sizes by skew: a matrix is of one size only")
+        for name, value in self.options.items():
+            if not any(name in self._known_options(algorithm) for algorithm in self.named):
+                names = dict.fromkeys(each for one in self.named for each in self._known_options(one))
+                raise SpecError(f"--option {name}", value, f"one of {', '.join(names)}")
         self.runs()
 
     @property
@@ -166,7 +181,7 @@ class Bench:
     @property
     def kind(self) -> str:
         """The collective."""
-        return self.collective or self.entry.collective
+        return self.entry.collective if self.collective is None else self.collective
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -179,6 +194,17 @@ class Bench:
         own = self.entry.algorithm
         return own if self.kind == self.entry.collective else next(iter(algorithm_names(self.kind)), own)
 
+    def _known_options(self, algorithm: str) -> tuple[str, ...]:
+        own = () if algorithm == "auto" else tuple(algorithm_options(self.kind, algorithm))
+        return (*(name for name in own if name not in NO_OPTIONS), "chunks", "slices")
+
+    def _options(self, algorithm: str) -> dict[str, Any]:
+        """Options of the scenario, and on top of them of the benchmark, that an algorithm takes."""
+        given = {**self.entry.options, **self.options}
+        if self.chunk is not None:
+            given.pop("chunks", None)
+        return {name: value for name, value in given.items() if name in self._known_options(algorithm)}
+
     def runs(self) -> list[Scenario]:
         """The scenario of each run: by algorithm, then by size, with sizes in whole elements of a vector."""
         changes = {
@@ -188,7 +214,7 @@ class Bench:
             "skew": self.entry.skew if self.kind == "all_to_all_v" else 0.0,
             "matrix": None,
         }
-        for field, value in (
+        for name, value in (
             ("ranks", self.ranks),
             ("order", self.placement),
             ("ranks_per_host", self.ranks_per_host),
@@ -196,13 +222,25 @@ class Bench:
             ("chunk", self.chunk),
         ):
             if value is not None:
-                changes[field] = value
+                changes[name] = value
         sizes = [0] if self.kind == "barrier" else self.sizes
         element = ELEMENT_BYTES[self.element]
         return [
             self.scenario.replace(
-                traffic=(self.entry.replace(**changes, algorithm=name, size=size // element * element),)
+                traffic=(
+                    self._entry(
+                        changes, algorithm=name, options=self._options(name), size=size // element * element
+                    ),
+                )
             )
             for name in self.named
             for size in sizes
         ]
+
+    def _entry(self, changes: Mapping[str, Any], **others: Any) -> Collective:
+        """Return the collective of a run; what is not allowed is said of the option that asked for it."""
+        try:
+            return self.entry.replace(**changes, **others)
+        except SpecError as error:
+            path = error.path.removeprefix("Collective.")
+            raise SpecError(OPTIONS.get(path, path), error.value, error.allowed) from None

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from fabric.cli.common import DONE, add_overrides, file_name, image_format_of, load, out_path, watch
-from fabric.errors import SpecError
+from fabric.errors import FabricError, SpecError
+from fabric.scenario import override_value
 from fabric.units import QuantityError, Size
 
 __all__ = ["add"]
@@ -32,6 +33,13 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--chunk", metavar="SIZE", help="largest part of a piece (default: the scenario's, or whole)"
     )
+    parser.add_argument(
+        "--option",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="of the algorithms that take it, such as window=8, root=3, shape=[8,8], slices=2",
+    )
     parser.add_argument("-b", "--begin", metavar="SIZE", default="1KiB", help="first size (default: 1KiB)")
     parser.add_argument("-e", "--end", metavar="SIZE", default="64MiB", help="largest (default: 64MiB)")
     parser.add_argument("-f", "--factor", type=float, metavar="N", help="between sizes (default: 2)")
@@ -51,9 +59,9 @@ def add(commands: Any) -> None:
 def _bench(options: argparse.Namespace) -> int:
     from fabric.bench import bench_csv, bench_text, run_bench
     from fabric.io.files import write_whole
-    from fabric.plot import bandwidth, to_image
 
     bench = _bench_of(options)
+    csv = out_path(options, "csv")
     target = out_path(options) or Path(
         "results", f"{file_name(bench.scenario.name, options.scenario)}-bench.png"
     )
@@ -62,13 +70,25 @@ def _bench(options: argparse.Namespace) -> int:
     table = run_bench(bench, engine=options.engine, watch=watch)
     watch("")
     print(bench_text(table), flush=True)
-    if options.csv is not None:
-        write_whole(Path(options.csv), bench_csv(table).encode())
-        print(f"\n  table    {options.csv}")
-    if not options.no_plot and table["size_bytes"].any():
-        write_whole(target, to_image(bandwidth(table), format=image_format))
-        print(f"\n  picture  {target}")
+    if csv is not None:
+        write_whole(csv, bench_csv(table).encode())
+        print(f"\n  table    {csv}")
+    if not options.no_plot:
+        print(f"\n  {_add_picture(table, target, image_format)}")
     return DONE
+
+
+def _add_picture(table: Any, target: Path, image_format: str) -> str:
+    """Draw the bandwidth; return what to say of it."""
+    from fabric.io.files import write_whole
+    from fabric.plot import bandwidth, to_image
+
+    try:
+        drawn = bandwidth(table)
+    except FabricError as error:
+        return f"no picture: {error}"
+    write_whole(target, to_image(drawn, format=image_format))
+    return f"picture  {target}"
 
 
 def _bench_of(options: argparse.Namespace) -> Any:
@@ -93,9 +113,18 @@ def _bench_of(options: argparse.Namespace) -> Any:
         ranks_per_host=options.ranks_per_host,
         channels=options.channels,
         chunk=None if options.chunk is None else _size("--chunk", options.chunk),
+        options=dict(_option(text) for text in options.option),
         iterations=options.iterations,
         element=options.type,
     )
+
+
+def _option(text: str) -> tuple[str, Any]:
+    """An option of an algorithm, its value read as TOML."""
+    name, equals, value = text.partition("=")
+    if not equals or not name.strip().isidentifier():
+        raise SpecError("--option", text, "NAME=VALUE, such as window=8")
+    return name.strip(), override_value(value.strip())
 
 
 def _size(option: str, text: str) -> int:

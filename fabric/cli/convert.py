@@ -19,8 +19,8 @@ def add(commands: Any) -> None:
         "--out",
         metavar="FILE",
         required=True,
-        help="a scenario (*.toml), network, flows or program (topology*.txt, flow*.txt, *.cm, *.goal), or of "
-        "a result completion times or pauses (fct*.txt, pfc*.txt)",
+        help="a scenario (*.toml), network, flows or program (topology*.txt, flow*.txt, *.cm, *.goal, *.et), "
+        "or of a result completion times or pauses (fct*.txt, pfc*.txt)",
     )
     add_foreign_options(parser)
     parser.set_defaults(command=_convert)

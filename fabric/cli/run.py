@@ -115,21 +115,32 @@ def _swept(scenario: Scenario, axes: Sequence[str]) -> Scenario:
 
 
 def _run_sweep(scenario: Scenario, target: Path, options: argparse.Namespace) -> int:
+    from fabric.interrupt import InterruptRequest
+    from fabric.io.files import write_whole
     from fabric.plot import comparison, to_image
     from fabric.sweep import check_sweep_target, run_sweep, save_sweep, sweep_runs
 
-    check_sweep_target(target, sweep_runs(scenario))
+    runs = sweep_runs(scenario)
+    check_sweep_target(target, runs)
     sweep = run_sweep(scenario, engine=options.engine, progress=False if options.quiet else None)
-    pictures = {}
-    if not options.no_plot:
-        pictures["sweep.png"] = to_image(comparison(sweep.table, axes=sweep.axes)[0])
-    save_sweep(sweep, target, pictures=pictures)
+    if sweep.interrupted:
+        done = f"after {len(sweep.runs)} of {len(runs)} runs"
+        print(f"fabric: interrupted {done}, saving what was recorded", file=sys.stderr)
+    with InterruptRequest(patient=True) as interrupt:
+        save_sweep(sweep, target)
     if not options.quiet:
         head = ": ".join(part for part in (scenario.name, scenario.question) if part)
         print(*([head] if head else []), sweep, "", sep="\n")
         print(f"  results     {target}")
-        print(*(f"  picture     {target / name}\n" for name in pictures), sep="", end="")
-    return INTERRUPTED if sweep.results[-1].status == "INTERRUPTED" else DONE
+    if sweep.interrupted or interrupt.requested:
+        return INTERRUPTED
+    if not options.no_plot:
+        shown = "fct_max_ps" if (sweep.table["fct_max_ps"] >= 0).any() else "done_ps"
+        panels = comparison(sweep.table, axes=sweep.axes, columns=(shown, "queue_peak_bytes"))
+        write_whole(target / "sweep.png", to_image(panels[0]))
+        if not options.quiet:
+            print(f"  picture     {target / 'sweep.png'}")
+    return DONE
 
 
 def _add_picture(result: Result, target: Path) -> list[str]:

@@ -1,13 +1,14 @@
 """One scenario from the files of another simulator, in whatever order they are named.
 
 What each file is follows from its name and content (`fabric.formats.recognise`). A scenario needs a
-topology and flows (or, in their place, a program: GOAL or MSCCL); an HPCC configuration may join them, and
-may name them itself. The scenario refers to the files, which are read again when it runs.
+topology and flows (or, in their place, a program: GOAL, MSCCL, Chakra, AICB); an HPCC configuration may join
+them, and may name them itself. The scenario refers to the files, which are read again when it runs.
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -29,9 +30,10 @@ from fabric.spec import Flows, GraphFile, Link, Program, Run, Scenario, Switch, 
 from fabric.topology import Network, build_network
 from fabric.units import Duration, QuantityError
 from fabric.workload import group_class
-from fabric.workload.goal import import_goal
+from fabric.workload.chakra_files import rank_files
+from fabric.workload.program_files import PROGRAM_FORMATS, program_remarks
 
-__all__ = ["Imported", "StartUnit", "import_files", "network_spec"]
+__all__ = ["Imported", "StartUnit", "import_files", "is_scenario", "network_spec"]
 
 StartUnit = Literal["ps", "ns", "us"]
 
@@ -42,9 +44,12 @@ ROLES = {
     "htsim_matrix": "flows",
     "goal": "flows",
     "msccl": "flows",
+    "chakra": "flows",
+    "aicb": "flows",
+    "chakra_groups": "groups",
     "hpcc_config": "configuration",
 }
-PROGRAMS = ("goal", "msccl")
+EXAMPLES = "flow.txt, .cm, GOAL, MSCCL, Chakra or AICB"
 NAMED_BY_CONFIGURATION = {"topology": "TOPOLOGY_FILE", "flows": "FLOW_FILE"}
 
 
@@ -75,8 +80,9 @@ def import_files(
     Parameters
     ----------
     *sources : str or Path
-        `topology.txt` or `.topo`; `flow.txt`, `.cm`, GOAL or MSCCL; `config.txt`. A configuration alone is
-        enough if it names the other two (as they stand, beside it, or by their last part beside it).
+        `topology.txt` or `.topo`; `flow.txt`, `.cm`, GOAL, MSCCL, AICB or the Chakra traces of one or
+        more ranks, with their groups; `config.txt`. A configuration alone is enough if it names the other
+        two (beside it, as they stand, or by their last part beside it).
     start_unit : {"ps", "ns", "us"}
         What `start` counts in a `.cm`.
     first_start : Duration or str, optional
@@ -98,19 +104,25 @@ def import_files(
     for role, key in NAMED_BY_CONFIGURATION.items():
         if role not in files and settings is not None and settings.has(key):
             files[role] = _named(settings, key)
-    for role, example in (("topology", "topology.txt or .topo"), ("flows", "flow.txt, .cm, GOAL or MSCCL")):
+    for role, example in (("topology", "topology.txt or .topo"), ("flows", EXAMPLES)):
         if role not in files:
             given = ", ".join(str(source) for source in sources)
             raise SpecError("sources", Said(given), f"also a file of {role}: {example}")
     topology = network_spec(files["topology"], link=hpcc_link(settings) if settings else None)
     remarks = list(_topology_remarks(files["topology"]))
     network = build_network(topology)
-    flows, more = _flows(files["flows"], start_unit)
+    flows, more = _flows(files["flows"], start_unit, files.get("groups"))
     remarks += more
     if flows.failures:
         topology = topology.replace(overrides=failed_links(flows.failures, network=network))
         network = build_network(topology)
-    traffic = _traffic(files["flows"], settings, start_unit=start_unit, first_start=_duration(first_start))
+    traffic = _traffic(
+        files["flows"],
+        settings,
+        start_unit=start_unit,
+        first_start=_duration(first_start),
+        groups=files.get("groups"),
+    )
     name = "-".join(Path(files[role]).stem for role in ("topology", "flows"))
     scenario = Scenario(name=name, topology=topology, traffic=(traffic,), switch=Switch(latency=Duration(0)))
     groups = np.unique(flows.group).tolist()
@@ -140,12 +152,17 @@ def import_files(
 
 
 def _traffic(
-    file: str, settings: Settings | None, *, start_unit: StartUnit, first_start: Duration | None
+    file: str,
+    settings: Settings | None,
+    *,
+    start_unit: StartUnit,
+    first_start: Duration | None,
+    groups: str | None,
 ) -> Flows | Program:
-    if recognise(file) in PROGRAMS:
+    if recognise(file) in PROGRAM_FORMATS:
         if first_start is not None:
             raise SpecError("first_start", first_start, "no first_start for a program, which begins at 0")
-        return Program(file=file)
+        return Program(file=file, groups=groups)
     return Flows(
         file=file,
         start_unit=start_unit if _is_matrix(file) else "ps",
@@ -159,6 +176,25 @@ def _duration(time: Duration | str | None) -> Duration | None:
         return None if time is None else Duration(time)
     except QuantityError as error:
         raise SpecError("first_start", error.value, error.allowed) from None
+
+
+def is_scenario(
+    sources: Sequence[str | Path], *, start_unit: StartUnit = "ps", first_start: Duration | str | None = None
+) -> bool:
+    """Return whether sources are one scenario, and not files of other simulators.
+
+    Raises
+    ------
+    SpecError
+        If they are one, and `start_unit` or `first_start` say how to read other files; or a file cannot be
+        read.
+    """
+    if len(sources) != 1 or recognise(sources[0]) is not None:
+        return False
+    for name, given, default in (("start_unit", start_unit, "ps"), ("first_start", first_start, None)):
+        if given != default:
+            raise SpecError(name, given, f"no {name} with a scenario: it is for files of other simulators")
+    return True
 
 
 def network_spec(file: str | Path, *, link: Link | None = None) -> GraphFile:
@@ -183,6 +219,8 @@ def _by_role(sources: tuple[str | Path, ...]) -> dict[str, str]:
             known = "; ".join(FORMATS.values())
             raise SpecError(str(source), _beginning(source), f"the beginning of one of: {known}")
         role = ROLES[kind]
+        if kind == "chakra" and role in files and Path(source) in rank_files(files[role]):
+            continue
         if role in files:
             raise SpecError(str(source), FORMATS[kind], f"one file of {role} (besides {files[role]})")
         files[role] = str(source)
@@ -198,7 +236,7 @@ def _named(settings: Settings, key: str) -> str:
     """The file that a configuration names."""
     folder = Path(settings.file).parent
     named = settings.text(key)
-    for candidate in (Path(named), folder / named, folder / Path(named).name):
+    for candidate in (folder / named, Path(named), folder / Path(named).name):
         if candidate.is_file():
             return os.path.normpath(candidate)
     raise SpecError(settings.where(key), named, "an existing file, here or beside the configuration")
@@ -213,15 +251,15 @@ def _topology_remarks(file: str) -> list[Remark]:
     return parse(file)[1]
 
 
-def _flows(file: str, start_unit: StartUnit) -> tuple[FlowData, list[Remark]]:
+def _flows(file: str, start_unit: StartUnit, groups: str | None) -> tuple[FlowData, list[Remark]]:
     if _is_matrix(file):
         return parse_matrix(file, start_unit=start_unit)
     if start_unit != "ps":
         raise SpecError(
             "start_unit", start_unit, "no unit for flow.txt, whose starts are seconds, nor for programs"
         )
-    if recognise(file) in PROGRAMS:
-        remarks = import_goal(file)[1] if recognise(file) == "goal" else []
+    if recognise(file) in PROGRAM_FORMATS:
+        remarks = program_remarks(Program(file=file, groups=groups))
         none = np.zeros(0, dtype=np.int64)
         return FlowData(
             source=none, destination=none, size_bytes=none, start_ps=none, group=none, line=none

@@ -1,7 +1,7 @@
 """An imported scenario as files of its own: TOML, with the network as JSON and the flows as CSV beside it.
 
 `x.toml` comes with `x-network.json` and `x-flows.csv` (one for each priority group, if there are several), or
-with a copy of the file of its program (`x-program.goal`, `x-program.xml`).
+with copies of the files of its program (`x-program.goal`, `x-program.xml`, `x-program.0.et`).
 They say the same as the other simulator's files and do not need them. All are written or none.
 """
 
@@ -13,11 +13,13 @@ import msgspec
 
 from fabric.convert.imported import Imported
 from fabric.errors import SpecError
+from fabric.formats import recognise
 from fabric.io.files import write_together
 from fabric.scenario import dump_scenario
 from fabric.spec import Flows, GraphFile, Link, Program, Scenario
 from fabric.topology.network_json import network_json
 from fabric.workload import build_flows
+from fabric.workload.chakra_files import group_file, rank_files
 from fabric.workload.flow_csv import flow_csv
 
 __all__ = ["save_scenario"]
@@ -53,9 +55,9 @@ def save_scenario(imported: Imported, file: str | Path) -> tuple[Path, ...]:
     entries: list[Flows | Program] = []
     for entry in imported.scenario.traffic:
         if isinstance(entry, Program):
-            copy = target.with_name(f"{target.stem}-program{Path(entry.file).suffix}")
-            contents[copy] = Path(entry.file).read_bytes()
-            entries.append(entry.replace(file=copy.name))
+            copies = _copies(entry, target.with_name(f"{target.stem}-program"))
+            contents |= {copy: source.read_bytes() for copy, source in copies.items()}
+            entries.append(entry.replace(file=next(iter(copies)).name, groups=None))
     for pattern, label in enumerate(flows.patterns):
         number = "" if len(flows.patterns) == 1 else label.removeprefix("flows")
         flow_file = target.with_name(f"{target.stem}-flows{number}.csv")
@@ -75,6 +77,19 @@ def save_scenario(imported: Imported, file: str | Path) -> tuple[Path, ...]:
     contents[target] = (_heading(imported) + dump_scenario(scenario)).encode()
     write_together(contents)
     return target, *(each for each in contents if each != target)
+
+
+def _copies(entry: Program, base: Path) -> dict[Path, Path]:
+    """Names of copies of a program's files, that which the scenario names first, and what is copied."""
+    if recognise(entry.file) != "chakra":
+        return {base.with_name(base.name + Path(entry.file).suffix): Path(entry.file)}
+    copies = {
+        base.with_name(f"{base.name}.{rank}.et"): file for rank, file in enumerate(rank_files(entry.file))
+    }
+    groups = group_file(entry.file) if entry.groups is None else Path(entry.groups)
+    if groups is not None:
+        copies[base.with_name(f"{base.name}.comm_groups.json")] = groups
+    return copies
 
 
 def _default_link(scenario: Scenario) -> Link:

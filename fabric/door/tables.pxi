@@ -47,12 +47,6 @@ cdef class _Memory:
         self.arrays[name] = array
         return pointer(array)
 
-    cdef const void* keep_of_program(self, object program, str name, dtype) except? NULL:
-        """As `keep`, an array of the program, and one more element so that none is empty."""
-        array = _np.append(getattr(program, name), 0).astype(dtype)
-        self.arrays[name] = array
-        return pointer(array)
-
     cdef void* result(self, str name, size, dtype, fill) except? NULL:
         """The memory of a new array of a result."""
         array = _np.full(max(1, size), fill, dtype=dtype)

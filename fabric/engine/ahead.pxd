@@ -6,6 +6,7 @@
 # are asked for one by one, a step with every frame that is handled elsewhere: the structures of the switch
 # after the next, then what those of the next point to.
 
+from fabric.engine.packet cimport DATA, PFC, Packet
 from fabric.engine.port cimport Port
 from fabric.engine.ring cimport Ring, ring_empty, ring_front, ring_slot
 from fabric.engine.types cimport prefetch, prefetch_near, u32
@@ -13,6 +14,7 @@ from fabric.engine.world cimport World
 
 cdef enum:
     FRAMES_A_WINDOW = 12        # on each link: what a window holds at full load
+    FRAMES_AHEAD = 3            # with connections, their ends are asked for as many frames before
 
 
 cdef inline const Ring* first_link(const World* w, u32 word) noexcept nogil:
@@ -32,6 +34,20 @@ cdef inline void prefetch_flow(const World* w, const Ring* link) noexcept nogil:
             if w.selective != NULL:
                 prefetch(&w.selective[flow])
                 prefetch(&w.reassembly[flow])
+
+
+cdef inline void prefetch_connection(const World* w, const Ring* link) noexcept nogil:
+    """Asks for the end that a frame needs which comes some frames later over a link: of many connections, each
+    frame may belong to another."""
+    cdef const Packet* frame
+    if link.tail - link.head <= FRAMES_AHEAD:
+        return
+    frame = ring_slot(link, link.head + FRAMES_AHEAD)
+    if frame.kind == DATA:
+        prefetch(&w.receivers[frame.flow])
+    elif frame.kind != PFC:
+        prefetch(&w.senders[frame.flow])
+        prefetch(&w.senders[frame.flow].cc)
 
 
 cdef inline void prefetch_slots(const Ring* ring, u32 position) noexcept nogil:

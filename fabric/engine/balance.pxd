@@ -25,7 +25,7 @@ from fabric.engine.port cimport Port
 from fabric.engine.rng cimport fmix32, mix64
 from fabric.engine.routing cimport EXPIRED, NO_PORT, ROUTE_DIRECT, destination_port, ecmp_index
 from fabric.engine.sockets cimport socket_index
-from fabric.engine.types cimport NEVER, i64, u8, u16, u32, u64, unlikely
+from fabric.engine.types cimport NEVER, i64, likely, u8, u16, u32, u64
 from fabric.engine.world cimport World
 
 
@@ -44,23 +44,31 @@ cdef inline u32 index_in_turn(const World* w, const Node* n, u32 offset, u32 cou
     return index
 
 
+cdef inline i64 cost_of(World* w, Node* n, u32 local, Port* p, u32 traffic_class, i64 time_ps) noexcept nogil:
+    """How unattractive a port with frames or a pause is: twice its queue of the class, and one if it cannot start."""
+    cdef i64 cost
+    advance(w, n, local, p, time_ps)
+    cost = p.busy_ps > time_ps or p.paused >> traffic_class & 1
+    if p.backlog >> traffic_class & 1:
+        cost += 2 * w.queues[(n.port_base + local) * w.n_classes + traffic_class].bytes
+    return cost
+
+
 cdef inline u32 index_of_shortest(
     World* w, Node* n, u32 local, const u16* group, u32 count, const Packet* frame
 ) noexcept nogil:
-    """The candidate of least cost, twice its queue of the class and one if it cannot start; of several one by a draw."""
+    """The candidate of least cost; of several one by a draw."""
     cdef u16* tied = n.paths.tied
+    cdef Port* ports = &w.ports[n.port_base]
     cdef i64 cost, least = NEVER, time_ps = frame.time_ps
-    cdef u32 k, ties = 0, traffic_class = frame.traffic_class
+    cdef u32 k, ties = 0
     cdef Port* p
     for k in range(count):
-        p = &w.ports[n.port_base + group[k]]
-        if p.busy_ps <= time_ps:
-            advance(w, n, group[k], p, time_ps)
-        cost = p.busy_ps > time_ps
-        if unlikely((p.backlog | p.paused) >> traffic_class & 1):
-            cost |= p.paused >> traffic_class & 1
-            if p.backlog >> traffic_class & 1:
-                cost += 2 * w.queues[(n.port_base + group[k]) * w.n_classes + traffic_class].bytes
+        p = ports + group[k]
+        if likely(not (p.backlog | p.paused | p.mac_pending)):
+            cost = p.busy_ps > time_ps
+        else:
+            cost = cost_of(w, n, group[k], p, frame.traffic_class, time_ps)
         if cost < least:
             least = cost
             ties = 0

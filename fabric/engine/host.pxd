@@ -1,6 +1,6 @@
 # A host: what it does with a frame, its timers, and its windows.
 
-from fabric.engine.ahead cimport prefetch_step
+from fabric.engine.ahead cimport prefetch_connection, prefetch_step
 from fabric.engine.arrivals cimport count_arrivals, gather_arrivals, next_port, take_frame
 from fabric.engine.heap cimport Due
 from fabric.engine.link cimport lost_on_link
@@ -93,6 +93,8 @@ cdef inline i64 host_window(World* w, Node* n) noexcept nogil:
         port = n.port_base + next_port(w, n, k, &tied_until)
         link = w.gates[port].link
         prefetch_step(w)
+        if w.n_flows != w.first_connection:
+            prefetch_connection(w, link)
         frame = take_frame(link)
         if unlikely(n.next_timer_ps < frame.time_ps):
             host_timers(w, n, frame.time_ps)

@@ -27,7 +27,7 @@ from fabric.engine.rng cimport entropy_hash, mix64
 from fabric.engine.scheduler cimport dwrr_pick, top_level
 from fabric.engine.selective cimport selective_sent
 from fabric.engine.telemetry cimport log_frame
-from fabric.engine.types cimport NEVER, i64, later, likely, trailing_zeros, u8, u16, u32, u64, unlikely
+from fabric.engine.types cimport NEVER, i64, later, likely, prefetch, trailing_zeros, u8, u16, u32, u64, unlikely
 from fabric.engine.world cimport ERROR_MEMORY, World
 
 
@@ -204,6 +204,8 @@ cdef inline void send_data(World* w, Node* n, Port* p, u32 index, u8 c, i64 star
         s.flags &= ~SENDER_READY
         heap_pop(heap)
         clear_if_idle(w, p, index, c)
+    if heap.count > 1:
+        prefetch(&w.senders[<u32>heap.slots[0].key])
 
 
 cdef inline u8 nic_pick(World* w, const Node* n, u32 port, u8 candidates) noexcept nogil:

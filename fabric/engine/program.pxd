@@ -1,8 +1,8 @@
 # A program of collectives as the engine sees it: tables that do not change, and what ranks are at.
 #
-# Tables belong to the arrays of a `LoweredProgram` (docs/design.md section 11): templates rank by rank, lane
-# by lane; operations; tasks. A task has a state from the first event that concerns it to its last, so a
-# program takes memory for what is active.
+# Tables belong to the arrays of a `LoweredProgram` (docs/design.md section 11): what ranks do as patterns, which
+# they share, lane by lane; operations; tasks. A task has a state from the first event that concerns it to its
+# last, so a program takes memory for what is active.
 
 from fabric.engine.types cimport i64, u8, u32
 
@@ -20,11 +20,13 @@ cdef struct Program:
     i64 local_latency_ps
     const u32* template_rank_base
     const u32* template_pieces
+    const u32* rank_pattern
+    const u32* rank_piece
     const u32* rank_lane_base
-    const u32* rank_receives
+    const u32* pattern_lane_base
+    const u32* pattern_receives
     const u32* lane_transfer_base
-    const u32* lane_source
-    const u32* lane_destination
+    const u8* lane_joins
     const u32* transfer_lane
     const u32* transfer_piece
     const u32* transfer_count
@@ -43,6 +45,8 @@ cdef struct Program:
     const u32* operation_task_base
     const i64* piece_offset_bytes
     const u32* lane_connection
+    const u32* connection_source
+    const u32* connection_destination
     const u32* task_host
     const u32* task_next_base
     const u32* task_next
@@ -64,8 +68,12 @@ cdef inline i64 offset_bytes(const Program* p, u32 operation, u32 piece) noexcep
     return piece * (p.operation_bytes[operation] // pieces) + (piece if piece < larger else larger)
 
 
-cdef inline i64 transfer_bytes(const Program* p, u32 operation, u32 transfer) noexcept nogil:
-    cdef u32 piece = p.transfer_piece[transfer]
+cdef inline i64 transfer_bytes(const Program* p, u32 operation, u32 rank, u32 transfer) noexcept nogil:
+    """What a rank (a row) sends with a transfer; its pieces are so many further than those of its pattern."""
+    cdef u32 piece = p.transfer_piece[transfer] + p.rank_piece[rank]
+    cdef u32 pieces = p.template_pieces[p.operation_template[operation]]
+    if piece >= pieces:
+        piece -= pieces
     return offset_bytes(p, operation, piece + p.transfer_count[transfer]) - offset_bytes(p, operation, piece)
 
 
@@ -74,9 +82,10 @@ cdef inline u32 first_rank(const Program* p, u32 operation) noexcept nogil:
     return p.template_rank_base[p.operation_template[operation]]
 
 
-cdef inline u32 connection_of(const Program* p, u32 operation, u32 lane) noexcept nogil:
-    cdef u32 first_lane = p.rank_lane_base[first_rank(p, operation)]
-    return p.lane_connection[p.operation_lanes[operation] + (lane - first_lane)]
+cdef inline u32 connection_of(const Program* p, u32 operation, u32 rank, u32 lane) noexcept nogil:
+    """The connection that a rank (a row) takes on a lane of its own, the first of which is 0."""
+    cdef u32 before = p.rank_lane_base[rank] - p.rank_lane_base[first_rank(p, operation)]
+    return p.lane_connection[p.operation_lanes[operation] + before + lane]
 
 
 cdef inline u32 operation_of(const Program* p, u32 task) noexcept nogil:

@@ -203,7 +203,7 @@ cdef inline void take_messages(World* w, Node* n, Receiver* r, u32 flow, i64 tim
         c.arrived += 1
         r.alive = 0
         w.flow_delivered_ps[flow] = time_ps
-        on_arrived(w, n, message.operation, message.transfer, time_ps)
+        on_arrived(w, n, flow - w.first_connection, &message, time_ps)
     if r.alive == 0:
         try_ports(w, n, time_ps)
     if c.arrived == c.tail:

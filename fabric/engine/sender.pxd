@@ -101,7 +101,7 @@ cdef inline void take_acknowledged(World* w, Node* n, u32 flow, const Sender* s,
         message = message_slot(c, c.head)[0]
         c.head += 1
         w.flow_completed_ps[flow] = time_ps
-        on_acknowledged(w, n, message.operation, message.transfer, time_ps)
+        on_acknowledged(w, n, flow - w.first_connection, &message, time_ps)
     try_ports(w, n, time_ps)
 
 

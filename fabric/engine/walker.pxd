@@ -9,9 +9,9 @@ from libc.string cimport memcpy, memset
 
 from fabric.engine.flow cimport Sender
 from fabric.engine.message cimport Connection, Message, load_message, message_push, message_slot
-from fabric.engine.nic cimport make_ready, nic_advance, nic_next_start, nic_start
+from fabric.engine.nic cimport make_ready, nic_next_start, nic_start
 from fabric.engine.node cimport TIMER_BEGIN, TIMER_COPIED, TIMER_ENTER, Node, timer_push
-from fabric.engine.port cimport Port
+from fabric.engine.port cimport ODD_TURNS, Port
 from fabric.engine.profile cimport TransportProfile
 from fabric.engine.program cimport (
     Program,
@@ -22,7 +22,8 @@ from fabric.engine.program cimport (
     transfer_bytes,
 )
 from fabric.engine.start cimport open_sender
-from fabric.engine.types cimport i64, later, u8, u32
+from fabric.engine.turns cimport host_advance, host_try, turns_join
+from fabric.engine.types cimport i64, later, u8, u32, unlikely
 from fabric.engine.world cimport ERROR_FRAMES, ERROR_MEMORY, World
 
 cdef enum:
@@ -32,20 +33,20 @@ cdef struct Visit:          # a task at one instant
     u32 operation
     u32 task
     u32 rank                # its row
-    u32 first_lane          # of its own
+    u32 first_lane          # of its pattern
     u32 end_lane
-    u32 first_transfer      # of its own
+    u32 first_transfer      # of its pattern
     i64 time_ps
     TaskState* state
-    u32* waits              # by own transfer: what it waits for; a join that is put aside: 1 + the next such
-    u32* posted             # by own lane: transfers that have been posted
+    u32* waits              # by transfer: what it waits for; a join that is put aside: 1 + the next such
+    u32* posted             # by lane: transfers that have been posted
 
 
 cdef inline void advance_ports(World* w, Node* n, i64 time_ps) noexcept nogil:
     """Before a task acts at an instant: all that the host's ports start by then."""
     cdef u32 port
     for port in range(n.port_base, n.port_base + n.n_ports):
-        nic_advance(w, n, port, &w.ports[port], time_ps)
+        host_advance(w, n, port, &w.ports[port], time_ps)
 
 
 cdef inline void advance_other_ports(World* w, Node* n, u32 done, i64 time_ps) noexcept nogil:
@@ -53,7 +54,7 @@ cdef inline void advance_other_ports(World* w, Node* n, u32 done, i64 time_ps) n
     cdef u32 port
     for port in range(n.port_base, n.port_base + n.n_ports):
         if port != done:
-            nic_advance(w, n, port, &w.ports[port], time_ps)
+            host_advance(w, n, port, &w.ports[port], time_ps)
 
 
 cdef inline void try_ports(World* w, Node* n, i64 time_ps) noexcept nogil:
@@ -63,6 +64,9 @@ cdef inline void try_ports(World* w, Node* n, i64 time_ps) noexcept nogil:
     cdef u8 candidates
     for port in range(n.port_base, n.port_base + n.n_ports):
         p = &w.ports[port]
+        if unlikely(p.odd & ODD_TURNS):
+            host_try(w, n, port, p, time_ps)
+            continue
         while p.busy_ps <= time_ps and p.backlog and nic_next_start(w, n, port, p, time_ps, &candidates) <= time_ps:
             nic_start(w, n, port, p, candidates, time_ps)
 
@@ -74,7 +78,7 @@ cdef inline bint new_state(Program* p, const Visit* v, u32 n_transfers) noexcept
     cdef TaskState* state = <TaskState*>malloc(sizeof(TaskState) + words * sizeof(u32))
     if state == NULL:
         return False
-    state.remaining = p.rank_receives[v.rank] + n_transfers
+    state.remaining = p.pattern_receives[p.rank_pattern[v.rank]] + n_transfers
     state.joins = 0
     state.begun = 0
     memcpy(<u32*>(state + 1), p.transfer_waits + v.first_transfer, <size_t>n_transfers * sizeof(u32))
@@ -90,8 +94,8 @@ cdef inline bint visit(World* w, Visit* v, u32 operation, u32 rank, i64 time_ps)
     v.operation = operation
     v.rank = rank
     v.task = p.operation_task_base[operation] + (rank - first_rank(p, operation))
-    v.first_lane = p.rank_lane_base[rank]
-    v.end_lane = p.rank_lane_base[rank + 1]
+    v.first_lane = p.pattern_lane_base[p.rank_pattern[rank]]
+    v.end_lane = p.pattern_lane_base[p.rank_pattern[rank] + 1]
     v.first_transfer = p.lane_transfer_base[v.first_lane]
     v.time_ps = time_ps
     n_transfers = p.lane_transfer_base[v.end_lane] - v.first_transfer
@@ -118,6 +122,8 @@ cdef inline void post_message(World* w, u32 connection, Message* message, i64 si
         return
     if c.frames == 0:
         open_sender(w, flow, s, time_ps)
+        if unlikely(w.turn_ports != NULL):
+            turns_join(w, flow, s)
     c.frames += <u32>frames
     message.end = c.frames
     message.last_frame_bytes = <u32>later(last_bytes, t.least_frame_bytes)
@@ -146,8 +152,8 @@ cdef inline void copy_message(World* w, Node* n, u32 connection, const Message* 
 cdef inline void send(World* w, Node* n, Visit* v, u32 lane, u32 transfer) noexcept nogil:
     """Gets a transfer on its way."""
     cdef Program* p = &w.program
-    cdef i64 size_bytes = transfer_bytes(p, v.operation, transfer)
-    cdef u32 connection = connection_of(p, v.operation, lane)
+    cdef i64 size_bytes = transfer_bytes(p, v.operation, v.rank, transfer)
+    cdef u32 connection = connection_of(p, v.operation, v.rank, lane - v.first_lane)
     cdef Message message
     message.end = 0
     message.last_frame_bytes = 0
@@ -167,7 +173,7 @@ cdef inline void advance_lane(World* w, Node* n, Visit* v, u32 lane) noexcept no
     cdef u32 transfer = p.lane_transfer_base[lane] + posted[0]
     while transfer < p.lane_transfer_base[lane + 1] and v.waits[transfer - v.first_transfer] == 0:
         posted[0] += 1
-        if p.lane_destination[lane] == v.rank:
+        if p.lane_joins[lane]:
             v.waits[transfer - v.first_transfer] = v.state.joins
             v.state.joins = 1 + transfer - v.first_transfer
         else:
@@ -177,12 +183,11 @@ cdef inline void advance_lane(World* w, Node* n, Visit* v, u32 lane) noexcept no
         transfer += 1
 
 
-cdef inline void release(World* w, Node* n, Visit* v, u32 transfer) noexcept nogil:
-    """A transfer waits for one less."""
-    cdef u32* waits = &v.waits[transfer - v.first_transfer]
-    waits[0] -= 1
-    if waits[0] == 0 and v.state.begun:
-        advance_lane(w, n, v, w.program.transfer_lane[transfer])
+cdef inline void release(World* w, Node* n, Visit* v, u32 own) noexcept nogil:
+    """A transfer, the first of which is 0, waits for one less."""
+    v.waits[own] -= 1
+    if v.waits[own] == 0 and v.state.begun:
+        advance_lane(w, n, v, v.first_lane + w.program.transfer_lane[v.first_transfer + own])
 
 
 cdef inline void take(World* w, Node* n, Visit* v, u32 transfer) noexcept nogil:
@@ -229,27 +234,29 @@ cdef inline void leave_if_done(World* w, const Visit* v) noexcept nogil:
             schedule_entry(w, waiting, v.time_ps)
 
 
-cdef inline void on_arrived(World* w, Node* n, u32 operation, u32 transfer, i64 time_ps) noexcept nogil:
+cdef inline void on_arrived(World* w, Node* n, u32 connection, const Message* message, i64 time_ps) noexcept nogil:
     """A transfer has arrived at its destination."""
+    cdef const Program* p = &w.program
+    cdef u32 rank = first_rank(p, message.operation) + p.connection_destination[connection]
     cdef Visit v
-    if visit(w, &v, operation, w.program.lane_destination[w.program.transfer_lane[transfer]], time_ps):
-        take(w, n, &v, transfer)
+    if visit(w, &v, message.operation, rank, time_ps):
+        take(w, n, &v, message.transfer)
         take_joins(w, n, &v)
         leave_if_done(w, &v)
 
 
-cdef inline void on_acknowledged(World* w, Node* n, u32 operation, u32 transfer, i64 time_ps) noexcept nogil:
+cdef inline void on_acknowledged(World* w, Node* n, u32 connection, const Message* message, i64 time_ps) noexcept nogil:
     """The source of a transfer knows that it has arrived."""
     cdef const Program* p = &w.program
-    cdef bint is_eager = p.operation_eager[operation] != 0
+    cdef bint is_eager = p.operation_eager[message.operation] != 0
     cdef u32 k = 0, end = 0
     cdef Visit v
     if p.transfer_follower_base != NULL:
-        k = p.transfer_follower_base[transfer]
-        end = p.transfer_follower_base[transfer + 1]
+        k = p.transfer_follower_base[message.transfer]
+        end = p.transfer_follower_base[message.transfer + 1]
     if is_eager and k == end:
         return
-    if visit(w, &v, operation, p.lane_source[p.transfer_lane[transfer]], time_ps):
+    if visit(w, &v, message.operation, first_rank(p, message.operation) + p.connection_source[connection], time_ps):
         if not is_eager:
             v.state.remaining -= 1
         while k < end:
@@ -264,8 +271,8 @@ cdef inline void on_copied(World* w, Node* n, u32 connection, i64 time_ps) noexc
     cdef Connection* c = &w.connections[connection]
     cdef Message message = message_slot(c, c.head)[0]
     c.head += 1
-    on_arrived(w, n, message.operation, message.transfer, time_ps)
-    on_acknowledged(w, n, message.operation, message.transfer, time_ps)
+    on_arrived(w, n, connection, &message, time_ps)
+    on_acknowledged(w, n, connection, &message, time_ps)
 
 
 cdef inline void on_begin(World* w, Node* n, u32 task, i64 time_ps) noexcept nogil:

@@ -40,6 +40,7 @@ __all__ = [
 ]
 
 INVALID, METADATA, MEMORY_LOAD, MEMORY_STORE, COMPUTE, SEND, RECEIVE, COLLECTIVE = range(8)
+STORAGE, BATCH, CHECKPOINT = 8, 9, 10
 """Types of nodes."""
 
 COMM_TYPES = (
@@ -57,7 +58,10 @@ _GZIP = b"\x1f\x8b"
 _INTEGERS = {7: 32, 9: 64, 11: 0, 13: 0}
 _ZIGZAG = (15, 17)
 _FIXED = {19: 0, 21: 0, 23: 32, 25: 64}
-_NUMBERS = ("comm_type", "comm_size", "comm_src", "comm_dst", "comm_tag", "num_ops", "tensor_size")
+_NUMBERS = (
+    *("comm_type", "comm_size", "comm_src", "comm_dst", "comm_tag", "num_ops", "tensor_size"),
+    *("duration_ps", "eager", "concurrent"),
+)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -68,16 +72,23 @@ class ChakraTrace:
     ----------
     file, version : str
         The version is "" where the file has none.
+    offset : ndarray of int64 [nodes]
+        Where each stands, in the content if the file is gzipped.
     number : ndarray of uint64 [nodes]
     kind : ndarray of int64 [nodes]
         COMPUTE, SEND, RECEIVE, COLLECTIVE or another type of the format.
     name, group : tuple of str
         "" where there is none.
+    algorithm : tuple of str
+        Of a collective, as `fabric` writes it ("ring"); "" elsewhere.
     duration_us : ndarray of int64 [nodes]
     comm_type : ndarray of int64 [nodes]
         Index into `COMM_TYPES`; ABSENT where it is not written, and on nodes that are no collectives.
     comm_size, comm_src, comm_dst, comm_tag, num_ops, tensor_size : ndarray of int64 [nodes]
         ABSENT where not written.
+    duration_ps, eager, concurrent : ndarray of int64 [nodes]
+        Exact time, whether a rank is done when it has sent, whether it computes this beside all else (0 or
+        1), as `fabric` writes them; ABSENT elsewhere.
     on_cpu : ndarray of bool [nodes]
     wait_node, wait_for : ndarray of int64 [waits]
         Node `wait_node[k]` waits for node `wait_for[k]`, by their places here; data and control alike.
@@ -85,10 +96,12 @@ class ChakraTrace:
 
     file: str
     version: str
+    offset: Int64Array
     number: npt.NDArray[np.uint64]
     kind: Int64Array
     name: tuple[str, ...]
     group: tuple[str, ...]
+    algorithm: tuple[str, ...]
     duration_us: Int64Array
     comm_type: Int64Array
     comm_size: Int64Array
@@ -97,12 +110,19 @@ class ChakraTrace:
     comm_tag: Int64Array
     num_ops: Int64Array
     tensor_size: Int64Array
+    duration_ps: Int64Array
+    eager: Int64Array
+    concurrent: Int64Array
     on_cpu: npt.NDArray[np.bool_]
     wait_node: Int64Array
     wait_for: Int64Array
 
     def __len__(self) -> int:
         return len(self.kind)
+
+    def where(self, node: int) -> str:
+        """Return how errors name a node, by its place here."""
+        return f"{self.file}: byte {self.offset[node]} (node {self.number[node]})"
 
 
 @dataclass
@@ -203,8 +223,8 @@ def _node(wire: Wire, begin: int, end: int) -> tuple[_Node, dict[str, Any]]:
             name, value = _attribute(wire, field.begin, field.end)
             if value is not None:
                 attributes[name] = value
-    if node.kind > COLLECTIVE:
-        raise wire.refuse(begin, f"node type {node.kind}", f"0 to {COLLECTIVE}")
+    if node.kind > CHECKPOINT:
+        raise wire.refuse(begin, f"node type {node.kind}", f"0 to {CHECKPOINT}")
     if node.duration_us >= 2**62:
         raise wire.refuse(begin, f"a duration of {node.duration_us} us", "less than 2^62")
     return node, attributes
@@ -266,10 +286,12 @@ def _trace(wire: Wire, version: str, nodes: list[_Node], attributes: list[dict[s
     return ChakraTrace(
         file=wire.file,
         version=version,
+        offset=np.array([node.offset for node in nodes], dtype=np.int64),
         number=np.array([node.number for node in nodes], dtype=np.uint64),
         kind=kind,
         name=tuple(node.name for node in nodes),
         group=tuple(str(each.get("pg_name", "")) for each in attributes),
+        algorithm=tuple(str(each.get("algorithm", "")) for each in attributes),
         duration_us=np.array([node.duration_us for node in nodes], dtype=np.int64),
         on_cpu=np.array([bool(each.get("is_cpu_op", 0)) for each in attributes], dtype=np.bool_),
         wait_node=pairs[:, 0],

@@ -59,6 +59,8 @@ class Wire:
 
     def varint(self, offset: int, end: int) -> tuple[int, int]:
         """Return the number at an offset, and the offset behind it."""
+        if offset < end and self.data[offset] < 0x80:
+            return self.data[offset], offset + 1
         value = 0
         for place in range(LONGEST_VARINT):
             if offset + place >= end:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from fabric.formats.aicb import AICB_POLICIES
 from fabric.formats.words import read_text
 
 __all__ = ["FORMATS", "recognise"]
@@ -17,13 +18,17 @@ FORMATS = {
     "htsim_matrix": "connection matrix of htsim (.cm)",
     "goal": "GOAL schedule (.goal)",
     "msccl": "MSCCL program (.xml)",
+    "chakra": "Chakra execution trace (.et)",
+    "chakra_groups": "groups of ranks of Chakra traces (.json)",
+    "aicb": "workload of AICB or SimAI (.txt)",
 }
 """What each format is, by its name."""
 
-_BY_SUFFIX = {".topo": "htsim_topology", ".cm": "htsim_matrix"}
-_OTHERS = frozenset({".toml", ".json", ".csv"})
+_BY_SUFFIX = {".topo": "htsim_topology", ".cm": "htsim_matrix", ".et": "chakra"}
+_OTHERS = frozenset({".toml", ".csv"})
 _GOAL = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*num_ranks\b", re.DOTALL)
 _MSCCL = re.compile(r"\s*(?:<[?!][^>]*>\s*)*<algo\b")
+_GROUPS = re.compile(r'\s*\{\s*"\d+"\s*:\s*\[')
 _SETTING = re.compile(r"[A-Z][A-Z0-9]*(_[A-Z0-9]+)+$")
 
 
@@ -40,6 +45,8 @@ def recognise(file: str | Path) -> str | None:
         return _BY_SUFFIX[suffix]
     if suffix in _OTHERS:
         return None
+    if suffix == ".json":
+        return "chakra_groups" if _GROUPS.match(read_text(file)) else None
     return _by_content(read_text(file))
 
 
@@ -59,4 +66,6 @@ def _by_content(text: str) -> str | None:
         return "hpcc_topology"
     if words[0].lower() in ("nodes", "tiers", "podsize"):
         return "htsim_matrix" if re.search(r"(?im)^\s*connections\b", text) else "htsim_topology"
+    if words[0] in AICB_POLICIES:
+        return "aicb"
     return "hpcc_config" if _SETTING.match(words[0]) else None

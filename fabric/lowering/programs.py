@@ -1,9 +1,8 @@
-"""Arrays of programs: their templates lane by lane, their connections, their tasks.
+"""Arrays of programs: what their ranks do, their connections, their tasks.
 
-Transfers are put in the order of the rank that sends them and of their lane (lanes in the order in which
-the table first uses them, the transfers of one as they stand there), so that what a rank does is one
-range; each join has a lane to itself. Ranks that take part in operations together have one connection for
-each pair of them and channel that any of these sends on. Those between hosts are flows, the others local.
+What a rank does is a range of a template's table lane by lane (`lanes.py`), and ranks that do the same share
+it (`patterns.py`). Ranks that take part in operations together have one connection for each pair of them and
+channel that any of these sends on. Those between hosts are flows, the others local.
 """
 
 from __future__ import annotations
@@ -17,9 +16,9 @@ import numpy.typing as npt
 
 from fabric.errors import SpecError
 from fabric.lowered import LoweredProgram
-from fabric.workload.collectives import Template
+from fabric.lowering.lanes import Lanes, inverse, lanes_of, rank_tables
+from fabric.lowering.patterns import find_patterns
 from fabric.workload.collectives.arrays import Int64Array, bases
-from fabric.workload.collectives.template import NOTHING
 from fabric.workload.flow_table import FlowTable
 from fabric.workload.job import Job
 
@@ -49,34 +48,10 @@ class LoweredJobs:
 
 
 @dataclass(frozen=True, eq=False)
-class _Lanes:
-    """A template lane by lane, numbered from 0."""
-
-    n_ranks: int
-    n_pieces: int
-    source: Int64Array
-    destination: Int64Array
-    channel: Int64Array
-    transfer_lane: Int64Array
-    piece: Int64Array
-    count: Int64Array
-    waits: Int64Array
-    next_base: Int64Array
-    next_transfer: Int64Array
-    follower_base: Int64Array
-    follower: Int64Array
-
-    @property
-    def is_join(self) -> npt.NDArray[np.bool_]:
-        """Lanes on which nothing is sent."""
-        return np.asarray(self.source == self.destination)
-
-
-@dataclass(frozen=True, eq=False)
 class _Plan:
     """What operations share: templates, lists of ranks (`groups`), and pairs of a group and a template."""
 
-    lanes: list[_Lanes]
+    lanes: list[Lanes]
     group_hosts: list[Int64Array]
     group_job: Int64Array
     pair_group: Int64Array
@@ -133,6 +108,8 @@ def lower_jobs(
         **_template_columns(plan.lanes),
         **_operation_columns(jobs, plan),
         "lane_connection": _u32(connections.of_lane),
+        "connection_source": _u32(connections.source),
+        "connection_destination": _u32(connections.destination),
         **_task_columns(jobs),
     }
     flows = _connection_flows(jobs, plan, connections, columns)
@@ -143,7 +120,7 @@ def _plan(jobs: Sequence[Job]) -> _Plan:
     templates: dict[int, int] = {}
     groups: dict[tuple[int, bytes], int] = {}
     pairs: dict[tuple[int, int], int] = {}
-    lanes: list[_Lanes] = []
+    lanes: list[Lanes] = []
     group_hosts: list[Int64Array] = []
     template_of: list[int] = []
     pair_of: list[int] = []
@@ -153,7 +130,7 @@ def _plan(jobs: Sequence[Job]) -> _Plan:
             template, ranks = program.templates[index], program.ranks_of(operation)
             if id(template) not in templates:
                 templates[id(template)] = len(lanes)
-                lanes.append(_lanes(template))
+                lanes.append(lanes_of(template))
             key = (number, ranks.tobytes())
             if key not in groups:
                 groups[key] = len(group_hosts)
@@ -172,53 +149,13 @@ def _plan(jobs: Sequence[Job]) -> _Plan:
     )
 
 
-def _lanes(template: Template) -> _Lanes:
-    n_ranks, rows = template.n_ranks + template.n_reducers, len(template)
-    source, destination = template.source.astype(np.int64), template.destination.astype(np.int64)
-    channel = template.channel.astype(np.int64)
-    key = (source * n_ranks + destination) << 8 | channel
-    joins = np.flatnonzero(source == destination)
-    key[joins] = (n_ranks * n_ranks << 8) + joins
-    _, first, lane = np.unique(key, return_index=True, return_inverse=True)
-    order = np.lexsort((first, source[first]))
-    first, lane = first[order], _inverse(order)[lane.ravel()]
-    by_lane = np.argsort(lane, kind="stable")
-    number = _inverse(by_lane)
-    waiting, before = template.waits()
-    waiting, before = number[waiting], number[before]
-    pairs = np.lexsort((waiting, before))
-    follower, first_of_two = _follows(template, number)
-    return _Lanes(
-        n_ranks,
-        template.n_pieces,
-        source=source[first],
-        destination=destination[first],
-        channel=channel[first],
-        transfer_lane=lane[by_lane],
-        piece=template.piece.astype(np.int64)[by_lane],
-        count=template.count.astype(np.int64)[by_lane],
-        waits=np.bincount(np.append(waiting, follower), minlength=rows),
-        next_base=bases(np.bincount(before, minlength=rows)),
-        next_transfer=waiting[pairs],
-        follower_base=bases(np.bincount(first_of_two, minlength=rows)),
-        follower=follower,
-    )
-
-
-def _follows(template: Template, number: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Transfers that follow another, and which, by that one."""
-    if template.follows is None:
-        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    row = np.flatnonzero(template.follows != NOTHING)
-    follower, before = number[row], number[template.follows[row]]
-    order = np.lexsort((follower, before))
-    return follower[order], before[order]
-
-
 @dataclass(frozen=True, eq=False)
 class _Connections:
-    """Connections between hosts, their ends and jobs; then those within a host; and which each lane takes."""
+    """Connections with their ends, of those between hosts, which come first, also hosts and jobs; and which
+    each lane takes."""
 
+    source: Int64Array
+    destination: Int64Array
     source_host: Int64Array
     destination_host: Int64Array
     job: Int64Array
@@ -230,7 +167,9 @@ def _connections(plan: _Plan) -> _Connections:
     """Find the connections, numbered in the order in which pairs of a group and a template use them."""
     first_lane = plan.first_lane
     total = int(first_lane[-1])
-    source_host, destination_host, key = (np.empty(total, dtype=np.int64) for _ in range(3))
+    source, destination, source_host, destination_host, key = (
+        np.empty(total, dtype=np.int64) for _ in range(5)
+    )
     group = np.repeat(plan.pair_group, np.diff(first_lane))
     sends = np.empty(total, dtype=np.bool_)
     for template, lanes in enumerate(plan.lanes):
@@ -238,6 +177,7 @@ def _connections(plan: _Plan) -> _Connections:
         rows = first_lane[pairs][:, np.newaxis] + np.arange(len(lanes.source))
         hosts = np.array([plan.group_hosts[g] for g in plan.pair_group[pairs]], dtype=np.int64)
         hosts = hosts.reshape(len(pairs), lanes.n_ranks)
+        source[rows], destination[rows] = lanes.source, lanes.destination
         source_host[rows], destination_host[rows] = hosts[:, lanes.source], hosts[:, lanes.destination]
         key[rows] = (lanes.source * lanes.n_ranks + lanes.destination) << 8 | lanes.channel
         sends[rows] = ~lanes.is_join
@@ -249,9 +189,11 @@ def _connections(plan: _Plan) -> _Connections:
     remote = source_host[first] != destination_host[first]
     rank = np.lexsort((first, ~remote))
     of_lane = np.full(total, NO_CONNECTION, dtype=np.int64)
-    of_lane[order] = _inverse(rank)[np.cumsum(begins) - 1]
+    of_lane[order] = inverse(rank)[np.cumsum(begins) - 1]
     used = first[rank][: np.count_nonzero(remote)]
     return _Connections(
+        source[first[rank]],
+        destination[first[rank]],
         source_host[used],
         destination_host[used],
         plan.group_job[group[used]],
@@ -304,42 +246,32 @@ def _connection_bytes(plan: _Plan, connections: _Connections, columns: dict[str,
     return total
 
 
-def _template_columns(templates: Sequence[_Lanes]) -> dict[str, Any]:
-    """All templates, one after the other, their ranks, lanes and transfers numbered on."""
-    ranks = bases(np.array([each.n_ranks for each in templates], dtype=np.int64))
-    lane = bases(np.array([len(each.source) for each in templates], dtype=np.int64))
-    transfer = bases(np.array([len(each.transfer_lane) for each in templates], dtype=np.int64))
-    after = bases(np.array([len(each.next_transfer) for each in templates], dtype=np.int64))
+def _template_columns(templates: Sequence[Lanes]) -> dict[str, Any]:
+    """What the ranks of all templates do, one template after the other, all numbered on."""
+    found = [find_patterns(rank_tables(each)) for each in templates]
+    patterns = bases(np.array([len(each.receives) for each in found], dtype=np.int64))
     per_rank = [np.bincount(each.source, minlength=each.n_ranks) for each in templates]
-    per_lane = [np.bincount(each.transfer_lane, minlength=len(each.source)) for each in templates]
-    next_base = _join([each.next_base[:-1] for each in templates], shift=after)
-    followers = bases(np.array([len(each.follower) for each in templates], dtype=np.int64))
-    follower_base = np.empty(0, dtype=np.int64)
-    if followers[-1]:
-        follower_base = _join([each.follower_base[:-1] for each in templates], shift=followers)
-        follower_base = np.append(follower_base, followers[-1])
+    follower = _join([each.follower for each in found])
+    follower_base = bases(_join([each.n_followers for each in found]))
     return {
-        "template_rank_base": _u32(ranks),
+        "template_rank_base": _u32(bases(np.array([each.n_ranks for each in templates], dtype=np.int64))),
         "template_pieces": _u32([each.n_pieces for each in templates]),
+        "rank_pattern": _u32(_join([each.rank_pattern for each in found], shift=patterns)),
+        "rank_piece": _u32(_join([each.rank_piece for each in found])),
         "rank_lane_base": _u32(bases(_join(per_rank))),
-        "rank_receives": _u32(_join([_receives(each) for each in templates])),
-        "lane_transfer_base": _u32(bases(_join(per_lane))),
-        "lane_destination": _u32(_join([each.destination for each in templates], shift=ranks)),
-        "transfer_lane": _u32(_join([each.transfer_lane for each in templates], shift=lane)),
-        "transfer_piece": _u32(_join([each.piece for each in templates])),
-        "transfer_count": _u32(_join([each.count for each in templates])),
-        "transfer_waits": _u32(_join([each.waits for each in templates])),
-        "transfer_next_base": _u32(np.append(next_base, after[-1])),
-        "transfer_next": _u32(_join([each.next_transfer for each in templates], shift=transfer)),
-        "transfer_follower_base": _u32(follower_base),
-        "transfer_follower": _u32(_join([each.follower for each in templates], shift=transfer)),
+        "pattern_lane_base": _u32(bases(_join([each.n_lanes for each in found]))),
+        "pattern_receives": _u32(_join([each.receives for each in found])),
+        "lane_transfer_base": _u32(bases(_join([each.lane_transfers for each in found]))),
+        "lane_joins": _join([each.lane_joins for each in found]).astype(np.uint8),
+        "transfer_lane": _u32(_join([each.lane for each in found])),
+        "transfer_piece": _u32(_join([each.piece for each in found])),
+        "transfer_count": _u32(_join([each.count for each in found])),
+        "transfer_waits": _u32(_join([each.waits for each in found])),
+        "transfer_next_base": _u32(bases(_join([each.n_next for each in found]))),
+        "transfer_next": _u32(_join([each.next_transfer for each in found])),
+        "transfer_follower_base": _u32(follower_base if len(follower) else follower),
+        "transfer_follower": _u32(follower),
     }
-
-
-def _receives(lanes: _Lanes) -> Int64Array:
-    """Transfers from other ranks to each rank."""
-    to = np.where(lanes.is_join, lanes.n_ranks, lanes.destination)[lanes.transfer_lane]
-    return np.bincount(to, minlength=lanes.n_ranks + 1)[: lanes.n_ranks]
 
 
 def _operation_columns(jobs: Sequence[Job], plan: _Plan) -> dict[str, Any]:
@@ -376,13 +308,6 @@ def _task_columns(jobs: Sequence[Job]) -> dict[str, Any]:
         "task_next_base": _u32(bases(np.bincount(before, minlength=count))),
         "task_next": _u32(then[order]),
     }
-
-
-def _inverse(order: Int64Array) -> Int64Array:
-    """Where each number stands in an order."""
-    place = np.empty(len(order), dtype=np.int64)
-    place[order] = np.arange(len(order))
-    return place
 
 
 def _join(parts: Sequence[npt.NDArray[Any]], *, shift: Int64Array | None = None) -> Int64Array:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
-    "ACCENT",
     "COLOURS",
     "GREY",
     "HEAT",
@@ -41,7 +40,6 @@ __all__ = [
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 """Colours of lines, in the order of use (Okabe and Ito)."""
 
-ACCENT = "#D55E00"
 INK = "#222222"
 GREY = "#767676"
 FAINT = "#DDDDDD"

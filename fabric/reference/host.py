@@ -182,8 +182,9 @@ class Host(Node):
         if self.program is None or not receiver.flow.is_connection:
             self._dependencies.on_end(frame.flow, kind=ON_DELIVERED, now_ps=now_ps)
             return
+        connection = self.program.connection_number(frame.flow)
         for message in messages:
-            self.program.on_arrival(message.operation, message.transfer, now_ps)
+            self.program.on_arrival(connection, message.operation, message.transfer, now_ps)
         self.try_ports(now_ps)
 
     def on_delayed_ack(self, flow: int, now_ps: int) -> None:
@@ -224,9 +225,10 @@ class Host(Node):
             self._advance_wake(sender.port, sender.next_time_ps, now_ps)
         self._settle(sender, now_ps)
         if self.program is not None and sender.flow.is_connection:
+            connection = self.program.connection_number(frame.flow)
             for message in sender.messages.take_acknowledged(sender.acked):
                 sender.completed_ps = now_ps
-                self.program.on_acknowledged(message.operation, message.transfer, now_ps)
+                self.program.on_acknowledged(connection, message.operation, message.transfer, now_ps)
             self.try_ports(now_ps)
 
     def _settle(self, sender: Sender, now_ps: int) -> None:

@@ -40,14 +40,15 @@ class Poster(Protocol):
 class _Task:
     """What one rank still has to do of an operation that has begun to concern it."""
 
-    __slots__ = ("has_begun", "joins", "posted", "remaining", "waits")
+    __slots__ = ("has_begun", "joins", "posted", "rank", "remaining", "waits")
 
     def __init__(self, program: Program, rank: int) -> None:
         lanes = program.lanes_of(rank)
         transfers = [t for lane in lanes for t in program.transfers_of(lane)]
+        self.rank = rank
         self.has_begun = False
         self.joins: list[int] = []
-        self.remaining = program.rank_receives[rank] + len(transfers)
+        self.remaining = program.receives(rank) + len(transfers)
         self.waits = {t: program.transfer_waits[t] for t in transfers}
         self.posted = dict.fromkeys(lanes, 0)
 
@@ -92,6 +93,10 @@ class Walker:
         """Every rank has done everything."""
         return all(left_ps >= 0 for left_ps in self.left_ps)
 
+    def connection_number(self, flow: int) -> int:
+        """Which connection a flow is."""
+        return flow - self._first_connection
+
     def schedule_first(self) -> None:
         """Schedule the tasks that wait for no other."""
         for task, waits in enumerate(self._waits):
@@ -118,22 +123,21 @@ class Walker:
         self._take_joins(task, state, now_ps)
         self._leave_if_done(task, state, now_ps)
 
-    def on_arrival(self, operation: int, transfer: int, now_ps: int) -> None:
+    def on_arrival(self, connection: int, operation: int, transfer: int, now_ps: int) -> None:
         """A transfer has arrived at its destination."""
-        program = self.program
-        task = program.task_at(operation, program.destination_of(transfer))
+        task = self.program.destination_task(operation, connection)
         state = self._state(task)
         self._take(task, state, transfer, now_ps)
         self._take_joins(task, state, now_ps)
         self._leave_if_done(task, state, now_ps)
 
-    def on_acknowledged(self, operation: int, transfer: int, now_ps: int) -> None:
+    def on_acknowledged(self, connection: int, operation: int, transfer: int, now_ps: int) -> None:
         """The source of a transfer knows that it has arrived."""
-        program = self.program
-        followers, is_eager = program.followers_of(transfer), program.operation_eager[operation]
+        task = self.program.source_task(operation, connection)
+        followers = self.program.followers_of(transfer, self.program.rank_of(task))
+        is_eager = self.program.operation_eager[operation]
         if is_eager and not followers:
             return
-        task = program.task_at(operation, program.source_of(transfer))
         state = self._tasks[task]
         if not is_eager:
             state.remaining -= 1
@@ -144,15 +148,15 @@ class Walker:
     def on_copied(self, connection: int, now_ps: int) -> None:
         """The first of the messages under way between two ranks of one host is there."""
         operation, transfer = self._local[connection].under_way.popleft()
-        self.on_arrival(operation, transfer, now_ps)
-        self.on_acknowledged(operation, transfer, now_ps)
+        self.on_arrival(connection, operation, transfer, now_ps)
+        self.on_acknowledged(connection, operation, transfer, now_ps)
 
     def posted(self) -> npt.NDArray[np.void]:
         """Lanes of active tasks, and how many of their transfers have been posted."""
         rows = [
             (task, lane, posted)
             for task, state in sorted(self._tasks.items())
-            for lane, posted in state.posted.items()
+            for lane, posted in enumerate(state.posted.values(), self.program.rank_lane_base[state.rank])
         ]
         return np.array(rows, dtype=POSTED)
 
@@ -173,13 +177,13 @@ class Walker:
     def _take(self, task: int, state: _Task, transfer: int, now_ps: int) -> None:
         """Let a transfer have arrived; what comes after it waits for one less."""
         state.remaining -= 1
-        self._release(task, state, self.program.transfers_after(transfer), now_ps)
+        self._release(task, state, self.program.transfers_after(transfer, state.rank), now_ps)
 
     def _release(self, task: int, state: _Task, transfers: list[int], now_ps: int) -> None:
         for waiting in transfers:
             state.waits[waiting] -= 1
             if state.waits[waiting] == 0 and state.has_begun:
-                self._advance(task, state, self.program.transfer_lane[waiting], now_ps)
+                self._advance(task, state, self.program.lane_of(waiting, state.rank), now_ps)
 
     def _take_joins(self, task: int, state: _Task, now_ps: int) -> None:
         while state.joins:
@@ -193,19 +197,19 @@ class Walker:
             if state.waits[transfer]:
                 break
             state.posted[lane] += 1
-            if self.program.is_join(transfer):
+            if self.program.lane_joins[lane]:
                 state.joins.append(transfer)
                 continue
-            self._send(task, transfer, now_ps)
+            self._send(task, state.rank, transfer, now_ps)
             if self.program.operation_eager[self.program.operation_of(task)]:
                 state.remaining -= 1
 
-    def _send(self, task: int, transfer: int, now_ps: int) -> None:
+    def _send(self, task: int, rank: int, transfer: int, now_ps: int) -> None:
         program = self.program
         operation = program.operation_of(task)
-        size_bytes = program.transfer_bytes(operation, transfer)
+        size_bytes = program.transfer_bytes(operation, rank, transfer)
         self.sent_bytes[operation] += size_bytes
-        connection = program.connection_of(operation, transfer)
+        connection = program.connection_of(operation, rank, transfer)
         host = program.task_host[task]
         if connection < program.n_connections:
             flow = self._first_connection + connection

@@ -25,10 +25,13 @@ class Program:
     local_latency_ps: int
     template_rank_base: list[int]
     template_pieces: list[int]
+    rank_pattern: list[int]
+    rank_piece: list[int]
     rank_lane_base: list[int]
-    rank_receives: list[int]
+    pattern_lane_base: list[int]
+    pattern_receives: list[int]
     lane_transfer_base: list[int]
-    lane_destination: list[int]
+    lane_joins: list[int]
     transfer_lane: list[int]
     transfer_piece: list[int]
     transfer_count: list[int]
@@ -47,6 +50,8 @@ class Program:
     operation_task_base: list[int]
     piece_offset_bytes: list[int]
     lane_connection: list[int]
+    connection_source: list[int]
+    connection_destination: list[int]
     task_rank: list[int]
     task_host: list[int]
     task_waits: list[int]
@@ -73,57 +78,65 @@ class Program:
         first = self.template_rank_base[self.operation_template[operation]]
         return first + task - self.operation_task_base[operation]
 
-    def task_at(self, operation: int, rank: int) -> int:
-        """The task that a rank (a row) has in an operation."""
-        first = self.template_rank_base[self.operation_template[operation]]
-        return self.operation_task_base[operation] + rank - first
+    def source_task(self, operation: int, connection: int) -> int:
+        """The task of an operation that sends on a connection."""
+        return self.operation_task_base[operation] + self.connection_source[connection]
+
+    def destination_task(self, operation: int, connection: int) -> int:
+        """The task of an operation that receives on a connection."""
+        return self.operation_task_base[operation] + self.connection_destination[connection]
 
     def tasks_after(self, task: int) -> list[int]:
         """Tasks that wait for a task."""
         return self.task_next[self.task_next_base[task] : self.task_next_base[task + 1]]
 
     def lanes_of(self, rank: int) -> range:
-        """Lanes that a rank sends on."""
-        return range(self.rank_lane_base[rank], self.rank_lane_base[rank + 1])
+        """Lanes that a rank sends on: those of its pattern."""
+        pattern = self.rank_pattern[rank]
+        return range(self.pattern_lane_base[pattern], self.pattern_lane_base[pattern + 1])
 
     def transfers_of(self, lane: int) -> range:
         """Transfers of a lane, in the order in which they go."""
         return range(self.lane_transfer_base[lane], self.lane_transfer_base[lane + 1])
 
-    def transfers_after(self, transfer: int) -> list[int]:
-        """Transfers that wait for the arrival of a transfer."""
-        return self.transfer_next[self.transfer_next_base[transfer] : self.transfer_next_base[transfer + 1]]
+    def receives(self, rank: int) -> int:
+        """Transfers of others to a rank."""
+        return self.pattern_receives[self.rank_pattern[rank]]
 
-    def followers_of(self, transfer: int) -> list[int]:
-        """Transfers that wait for the acknowledgement of a transfer."""
+    def transfers_after(self, transfer: int, rank: int) -> list[int]:
+        """Transfers of a rank that wait for the arrival of a transfer there."""
+        first = self.transfer_next_base[transfer]
+        end = self.transfer_next_base[transfer + 1]
+        return self._own(rank, self.transfer_next[first:end])
+
+    def followers_of(self, transfer: int, rank: int) -> list[int]:
+        """Transfers of a rank that wait for the acknowledgement of one of its own."""
         if not self.transfer_follower:
             return []
         first, end = self.transfer_follower_base[transfer : transfer + 2]
-        return self.transfer_follower[first:end]
+        return self._own(rank, self.transfer_follower[first:end])
 
-    def source_of(self, transfer: int) -> int:
-        """The rank (a row) that sends a transfer."""
-        return bisect_right(self.rank_lane_base, self.transfer_lane[transfer]) - 1
+    def lane_of(self, transfer: int, rank: int) -> int:
+        """The lane of a transfer of a rank."""
+        return self.lanes_of(rank).start + self.transfer_lane[transfer]
 
-    def destination_of(self, transfer: int) -> int:
-        """The rank (a row) that a transfer goes to."""
-        return self.lane_destination[self.transfer_lane[transfer]]
-
-    def is_join(self, transfer: int) -> bool:
-        """Whether a transfer is of a rank to itself."""
-        return self.destination_of(transfer) == self.source_of(transfer)
-
-    def connection_of(self, operation: int, transfer: int) -> int:
-        """The connection that a transfer of an operation takes."""
+    def connection_of(self, operation: int, rank: int, transfer: int) -> int:
+        """The connection that a transfer of a rank takes."""
         first_rank = self.template_rank_base[self.operation_template[operation]]
-        lane = self.transfer_lane[transfer] - self.rank_lane_base[first_rank]
-        return self.lane_connection[self.operation_lanes[operation] + lane]
+        before = self.rank_lane_base[rank] - self.rank_lane_base[first_rank]
+        return self.lane_connection[self.operation_lanes[operation] + before + self.transfer_lane[transfer]]
 
-    def transfer_bytes(self, operation: int, transfer: int) -> int:
-        """Bytes of a transfer of an operation."""
-        first = self.transfer_piece[transfer]
+    def transfer_bytes(self, operation: int, rank: int, transfer: int) -> int:
+        """Bytes of a transfer of a rank."""
+        pieces = self.template_pieces[self.operation_template[operation]]
+        first = (self.transfer_piece[transfer] + self.rank_piece[rank]) % pieces
         end = first + self.transfer_count[transfer]
         return self._offset_bytes(operation, end) - self._offset_bytes(operation, first)
+
+    def _own(self, rank: int, numbers: list[int]) -> list[int]:
+        """Transfers of a rank's pattern, by their numbers in it."""
+        first = self.lane_transfer_base[self.lanes_of(rank).start]
+        return [first + number for number in numbers]
 
     def _offset_bytes(self, operation: int, piece: int) -> int:
         table = self.operation_pieces[operation]

@@ -59,7 +59,7 @@ class QueuePairs(HostQueue):
 
     def wake_ps(self) -> int | None:
         """The earliest end of a pause of any flow with bytes left."""
-        ends = [each.next_time_ps for each in self._flows if each.next_frame < each.flow.frames]
+        ends = [each.next_time_ps for each in self._flows if each.next_frame < each.messages.frames]
         return min(ends, default=None)
 
     def is_candidate(self, now_ps: int) -> bool:

@@ -85,12 +85,15 @@ def flow_table(columns: Columns, *, lowered: Lowered, labels: Labels, ideal_ps: 
 def connection_table(columns: Columns, *, lowered: Lowered, labels: Labels) -> Table:
     """Return the table of connections, on which programs of collectives post their messages.
 
+    `timeout_ps` is for how long a connection waited for its time-outs.
+
     Parameters
     ----------
     columns, lowered, labels
         As of `flow_table`.
     """
     own = lowered.flow_frames == 0
+    rto_ps = lowered.transports["rto_ps"]
     return Table(
         {
             "flow": np.flatnonzero(own).astype(np.uint32),
@@ -103,6 +106,7 @@ def connection_table(columns: Columns, *, lowered: Lowered, labels: Labels) -> T
             "delivered_ps": columns["flow_delivered_ps"][own],
             "acknowledged_ps": columns["flow_completed_ps"][own],
             **{name: columns[f"flow_{name}"][own] for name in COUNTED},
+            "timeout_ps": columns["flow_timeouts"][own] * rto_ps[lowered.flow_transport[own]],
         },
         name="connections",
         optional=("start_ps", "delivered_ps", "acknowledged_ps"),

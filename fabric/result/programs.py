@@ -2,6 +2,7 @@
 
 * `duration_ps` of an operation runs from the first of its ranks that enters to the last that leaves, as
   nccl-tests times a collective between barriers; `skew_ps` from the first that leaves to the last.
+  What reducers in switches do counts in neither.
 * `algbw_bps` is the size over that, `busbw_bps` that times the factor of nccl-tests.
 * `duration_ps` of a rank runs from when it entered to when it left.
 * A rank that is *waiting* when nothing can happen any more has entered and not left. It lacks transfers
@@ -36,10 +37,14 @@ class OperationLabels:
     names : sequence of str, [operations]
     jobs, collectives, algorithms : Category, [operations]
     is_compute : numpy.ndarray of bool, [operations]
-        Nothing but one rank's time to compute; the table of operations leaves it out.
+        Nothing but time to compute; the table of operations leaves it out.
     size_bytes : numpy.ndarray of int64, [operations]
         Of the full logical vector of a rank.
     busbw_factor : numpy.ndarray of float64, [operations]
+    n_ranks : numpy.ndarray of int64, [operations]
+        Without reducers, whose tasks are the last.
+    chain : numpy.ndarray of int64, [operations]
+        Messages of the longest chain in which each waits for the one before.
     ranks : numpy.ndarray of int64, [tasks]
         Rank of each task, as its job counts them.
     """
@@ -51,6 +56,8 @@ class OperationLabels:
     is_compute: Array
     size_bytes: Array
     busbw_factor: Array
+    n_ranks: Array
+    chain: Array
     ranks: Array
 
 
@@ -65,26 +72,27 @@ def operation_table(columns: Mapping[str, Array], *, lowered: Lowered, labels: O
     labels : OperationLabels
     """
     program = lowered.program
-    entered, left, sent, ranks = (np.zeros(0, dtype=np.int64) for _ in range(4))
+    entered, left, sent = (np.zeros(0, dtype=np.int64) for _ in range(3))
     base = np.zeros(1, dtype=np.int64)
     if program is not None:
         base = program.operation_task_base.astype(np.int64)
-        ranks = np.diff(base)
         entered, left = columns["task_entered_ps"], columns["task_left_ps"]
         sent = columns["operation_sent_bytes"]
-    first_entered = _reduced(np.minimum, entered, base)
-    first_left, last_left = _reduced(np.minimum, left, base), _reduced(np.maximum, left, base)
-    is_done = first_left >= 0
+    own = base[:-1] + labels.n_ranks
+    first_entered = _reduced(np.minimum, entered, base, end=own)
+    first_left, last_left = (_reduced(reduce, left, base, end=own) for reduce in (np.minimum, np.maximum))
+    is_done = _reduced(np.minimum, left, base) >= 0
     duration = np.where(is_done, last_left - first_entered, -1)
     algbw = stats.goodput_bps(labels.size_bytes, duration_ps=duration)
     table = Table(
         {
-            "operation": np.arange(len(ranks), dtype=np.uint32),
+            "operation": np.arange(len(labels.names), dtype=np.uint32),
             "name": np.array(labels.names, dtype=np.str_),
             "job": labels.jobs,
             "collective": labels.collectives,
             "algorithm": labels.algorithms,
-            "ranks": ranks,
+            "ranks": labels.n_ranks,
+            "chain": labels.chain,
             "size_bytes": labels.size_bytes,
             "sent_bytes": sent,
             "entered_ps": first_entered,
@@ -190,18 +198,16 @@ def _lacking(
     template = int(program.operation_template[operation])
     first_rank, end_rank = program.template_rank_base[template : template + 2].tolist()
     first_lane, end_lane = program.rank_lane_base[[first_rank, end_rank]].tolist()
-    task = int(program.operation_task_base[operation]) - first_rank
-    lanes = np.arange(first_lane, end_lane)
-    lane_base = program.rank_lane_base[first_rank : end_rank + 1]
-    source = task + first_rank + np.searchsorted(lane_base, lanes, side="right") - 1
-    destination = task + program.lane_destination[first_lane:end_lane].astype(np.int64)
-    total = np.diff(program.lane_transfer_base[first_lane : end_lane + 1].astype(np.int64))
+    first_task = int(program.operation_task_base[operation])
+    source, destination, total = _lanes(program, operation)
     sent = np.where(left[source] >= 0, total, 0)
     known = (posted["lane"] >= first_lane) & (posted["lane"] < end_lane)
-    known &= (posted["task"] >= task + first_rank) & (posted["task"] < task + end_rank)
+    known &= (posted["task"] >= first_task) & (posted["task"] < first_task + end_rank - first_rank)
     sent[posted["lane"][known].astype(np.int64) - first_lane] = posted["posted"][known]
-    moving = program.transfer_lane[on_their_way["transfer"][on_their_way["operation"] == operation]]
-    flying = np.bincount(moving.astype(np.int64) - first_lane, minlength=len(lanes))
+    moving = on_their_way[on_their_way["operation"] == operation]
+    sender = first_rank + program.connection_source[moving["connection"]].astype(np.int64)
+    lane = program.rank_lane_base[sender].astype(np.int64) + program.transfer_lane[moving["transfer"]]
+    flying = np.bincount(lane - first_lane, minlength=len(total))
     rows: list[tuple[Any, ...]] = []
     missing = total - sent + flying
     is_lacking = (missing > 0) & (entered[destination] >= 0) & (source != destination)
@@ -227,8 +233,29 @@ def _lacking(
     return rows
 
 
-def _reduced(reduce: np.ufunc, values: Array, base: Array) -> Array:
-    """Smallest or largest value of each operation's tasks; every operation has one."""
+def _lanes(program: LoweredProgram, operation: int) -> tuple[Array, Array, Array]:
+    """Tasks that send and receive on each lane of an operation (of a join, the same one), and how often."""
+    template = int(program.operation_template[operation])
+    first_rank, end_rank = program.template_rank_base[template : template + 2].tolist()
+    base = program.rank_lane_base[first_rank : end_rank + 1].astype(np.int64)
+    own = np.repeat(np.arange(end_rank - first_rank), np.diff(base))
+    pattern = program.rank_pattern[first_rank + own]
+    lane = program.pattern_lane_base[pattern].astype(np.int64) + np.arange(len(own)) - (base - base[0])[own]
+    transfers = program.lane_transfer_base.astype(np.int64)
+    first = int(program.operation_lanes[operation])
+    connection = program.lane_connection[first : first + len(own)]
+    joins = program.lane_joins[lane] != 0
+    receiver = own.copy()
+    receiver[~joins] = program.connection_destination[connection[~joins]]
+    task = int(program.operation_task_base[operation])
+    return task + own, task + receiver, transfers[lane + 1] - transfers[lane]
+
+
+def _reduced(reduce: np.ufunc, values: Array, base: Array, *, end: Array | None = None) -> Array:
+    """Smallest or largest value of each operation's tasks, up to `end`; every operation has one."""
     if not len(values):
         return np.zeros(0, dtype=np.int64)
-    return np.asarray(reduce.reduceat(values, base[:-1]))
+    if end is None:
+        return np.asarray(reduce.reduceat(values, base[:-1]))
+    parts = np.stack([base[:-1], end], axis=1).ravel()
+    return np.asarray(reduce.reduceat(np.append(values, 0), parts)[::2])

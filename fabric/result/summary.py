@@ -3,7 +3,8 @@
 The mapping holds plain numbers, text, lists and dictionaries (so JSON can hold it), with units in the
 keys. The table says the same to a person: what ran, how long it took, how long flows took against an
 empty network, which were slowest, where queues were fullest, and what was paused, dropped, marked and
-sent again. Percentiles are order statistics of the flows that were delivered.
+sent again; of collectives how fast they were, and the slowest link with its cause. Percentiles are order
+statistics of the flows that were delivered.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ import numpy as np
 
 from fabric.analysis.stats import percentiles
 
+from .summary_collectives import collective_rows, collectives_text, slowest_link_row, slowest_link_text
 from .table import Array, Table
-from .text import align, count_text, counted, rate_text, size_text, time_text
+from .text import align, count_text, counted, size_text, time_text
 
 if TYPE_CHECKING:
     from .result import Result
@@ -64,7 +66,8 @@ class Summary(Mapping[str, Any]):
                 "fct_ps": _spread(result.flows["fct_ps"]),
                 "slowdown": _spread(result.flows["slowdown"]),
                 "patterns": _patterns(result.flows),
-                "collectives": _collectives(result.operations),
+                "collectives": collective_rows(result.operations),
+                "slowest_link": slowest_link_row(result),
                 "slowest_flows": _slowest_flows(result.flows),
                 "fullest_queues": _fullest_queues(result.classes),
                 **_losses(result),
@@ -98,7 +101,8 @@ class Summary(Mapping[str, Any]):
             ("ran", self._ran_text()),
             ("took", self._took_text()),
             ("ended", self["stopped"]),
-            ("collectives", self._collectives_text()),
+            ("collectives", collectives_text(self["collectives"][:LISTED_PATTERNS])),
+            ("slowest link", slowest_link_text(self["slowest_link"])),
             ("completion", self._completion_text()),
             ("slowest flows", self._slowest_text()),
             ("fullest queues", self._queues_text()),
@@ -126,6 +130,7 @@ class Summary(Mapping[str, Any]):
     def _ran_text(self) -> str:
         parts = (
             counted(self["hosts"], "host"),
+            *([counted(self["reducers"], "reducer")] if self["reducers"] else []),
             counted(self["switches"], "switch", "switches"),
             counted(self["cables"], "cable"),
             counted(self["flows"], "flow"),
@@ -147,26 +152,6 @@ class Summary(Mapping[str, Any]):
         header = ["", "flows", "time: median", "99 %", "longest", "slowdown: median", "99 %", "largest"]
         rows = [[name, *_spread_texts(part)] for name, part in parts.items()]
         return "\n".join(align([header, *rows], right=range(1, len(header))))
-
-    def _collectives_text(self) -> str:
-        if not self["collectives"]:
-            return ""
-        header = ["", "", "ranks", "size", "done", "time: median", "longest", "algbw", "busbw"]
-        rows = [
-            [
-                row["job"],
-                f"{row['collective']} {row['algorithm']}",
-                count_text(row["ranks"]),
-                size_text(row["size_bytes"]),
-                f"{count_text(row['done'])} of {count_text(row['operations'])}",
-                "-" if row["p50_ps"] is None else time_text(row["p50_ps"]),
-                "-" if row["max_ps"] is None else time_text(row["max_ps"]),
-                "-" if row["algbw_bps"] is None else rate_text(row["algbw_bps"]),
-                "-" if row["busbw_bps"] is None else rate_text(row["busbw_bps"]),
-            ]
-            for row in self["collectives"][:LISTED_PATTERNS]
-        ]
-        return "\n".join(align([header, *rows], right=range(2, len(header))))
 
     def _slowest_text(self) -> str:
         rows = [
@@ -269,8 +254,10 @@ def _times(slowdown: float | None) -> str:
 
 def _size(result: Result) -> dict[str, Any]:
     kinds = result.nodes["kind"]
+    reducers = int((result.nodes["tier"] == "reducer").sum())
     return {
-        "hosts": int((kinds == "host").sum()),
+        "hosts": int((kinds == "host").sum()) - reducers,
+        "reducers": reducers,
         "switches": int((kinds == "switch").sum()),
         "cables": len(result.ports) // 2,
         "flows": len(result.flows),
@@ -311,25 +298,6 @@ def _patterns(flows: Table) -> dict[str, dict[str, Any]]:
         }
         for name, part in parts
     }
-
-
-def _collectives(operations: Table) -> list[dict[str, Any]]:
-    """Return for each kind and size of a job's operations how many were done, and how fast in the median."""
-    keys = ("job", "collective", "algorithm", "ranks", "size_bytes")
-    kinds: dict[tuple[Any, ...], list[int]] = {}
-    for number, key in enumerate(zip(*(operations[name].tolist() for name in keys), strict=True)):
-        kinds.setdefault(key, []).append(number)
-    rows = []
-    for key, numbers in kinds.items():
-        part = operations[np.array(numbers)]
-        done = part[part["duration_ps"] >= 0]
-        row = dict(zip(keys, key, strict=True)) | {"operations": len(part), "done": len(done)}
-        times = _spread(done["duration_ps"])
-        row |= {"p50_ps": times["p50"], "max_ps": times["max"], "algbw_bps": None, "busbw_bps": None}
-        if len(done):
-            row |= {name: _plain(float(np.median(done[name]))) for name in ("algbw_bps", "busbw_bps")}
-        rows.append(row)
-    return rows
 
 
 def _slowest_flows(flows: Table) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from fabric.spec.base import Problem, Spec, quantity
+from fabric.spec.base import Problem, Spec, outside, quantity
 from fabric.units import Duration
 
 __all__ = ["Pin", "Routing"]
@@ -114,7 +114,6 @@ class Routing(Spec, frozen=True, kw_only=True):
             yield "flowlet_gap", self.flowlet_gap, "a duration above 0"
         if self.hash != "seeded" and self.choice != "ecmp":
             yield "hash", self.hash, '"seeded", or choice = "ecmp"'
-        if not 0 <= self.udp_port <= LARGEST_UDP_PORT:
-            yield "udp_port", self.udp_port, f"an integer from 0 to {LARGEST_UDP_PORT}"
+        yield from outside("udp_port", self.udp_port, low=0, high=LARGEST_UDP_PORT)
         if self.ttl is not None and not 1 <= self.ttl <= LARGEST_TTL:
             yield "ttl", self.ttl, f"an integer from 1 to {LARGEST_TTL}, or no ttl"

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from fabric.spec.base import Problem, Spec
+from fabric.spec.base import Problem, Spec, outside
 from fabric.units import Duration, Size
 
 __all__ = ["DEADLOCK_MODES", "PacketRecord", "QueueRecord", "Record", "Run", "ThroughputRecord"]
@@ -70,8 +70,7 @@ class Run(Spec, frozen=True, kw_only=True):
     deadlock: Literal["off", "report", "stop"] = "report"
 
     def problems(self) -> Iterator[Problem]:
-        if not 0 <= self.seed <= LARGEST_SEED:
-            yield "seed", self.seed, "an integer from 0 to 2^63-1"
+        yield from outside("seed", self.seed, low=0, high=LARGEST_SEED)
         if self.ties == "transmission_start" and self.timing != "ns3":
             yield "ties", self.ties, '"fair", or timing = "ns3"'
         for name in ("until", "window"):

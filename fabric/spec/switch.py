@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import msgspec
 
 from fabric.errors import SpecError
-from fabric.spec.base import Problem, Spec, quantity
+from fabric.spec.base import Problem, Spec, outside, quantity
 from fabric.spec.decode import did_you_mean
 from fabric.units import Duration, QuantityError, Rate, Size
 
@@ -271,8 +271,7 @@ class TrafficClass(Spec, frozen=True, kw_only=True):
             yield "name", self.name, "a name of letters, digits, _ and -"
         if not 0 <= self.priority <= 7:
             yield "priority", self.priority, "an integer from 0 to 7"
-        if not 1 <= self.weight <= LARGEST_WEIGHT:
-            yield "weight", self.weight, f"an integer from 1 to {LARGEST_WEIGHT}"
+        yield from outside("weight", self.weight, low=1, high=LARGEST_WEIGHT)
         if self.reserved >= BUFFER_LIMIT_BYTES:
             yield "reserved", self.reserved, "a size below 1TB, and within the buffer of the switch"
         if self.lossy is not None and self.pfc is not False:

@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from fabric.spec.base import Problem, Spec
+from fabric.spec.base import Problem, Spec, outside
 from fabric.spec.graph_file import GraphFile
 from fabric.spec.link import SLOWEST_RATE_BPS, Link, LinkOverride
 from fabric.units import LARGEST, Duration, Rate
@@ -39,13 +39,11 @@ LARGEST_PORTS_PER_HOST = 64
 
 def _counts(spec: Spec, *names: str) -> Iterator[Problem]:
     for name in names:
-        if not 1 <= getattr(spec, name) <= LARGEST_COUNT:
-            yield name, getattr(spec, name), f"an integer from 1 to {LARGEST_COUNT}"
+        yield from outside(name, getattr(spec, name), low=1, high=LARGEST_COUNT)
 
 
 def _ports_per_host(count: int) -> Iterator[Problem]:
-    if not 1 <= count <= LARGEST_PORTS_PER_HOST:
-        yield "ports_per_host", count, f"an integer from 1 to {LARGEST_PORTS_PER_HOST}"
+    yield from outside("ports_per_host", count, low=1, high=LARGEST_PORTS_PER_HOST)
 
 
 def _total(hosts: int, name: str, value: int) -> Iterator[Problem]:
@@ -68,12 +66,16 @@ class SingleSwitch(Spec, frozen=True, kw_only=True, tag_field="kind", tag="singl
         Parallel links of each host. Default 1.
     overrides : tuple of LinkOverride
         What differs on some of its links. Default: nothing.
+    reducers : str, optional
+        Which switches have a reducer beside them, for in-network reduction, as a pattern of their names.
+        None (default): none has.
     """
 
     hosts: int
     link: Link = msgspec.field(default_factory=Link)
     ports_per_host: int = 1
     overrides: tuple[LinkOverride, ...] = ()
+    reducers: str | None = None
 
     def problems(self) -> Iterator[Problem]:
         yield from _counts(self, "hosts")
@@ -108,6 +110,9 @@ class LeafSpine(Spec, frozen=True, kw_only=True, tag_field="kind", tag="leaf_spi
         `fabric_link`, which then must not be given another (rounded to whole bit/s).
     overrides : tuple of LinkOverride
         What differs on some of its links. Default: nothing.
+    reducers : str, optional
+        Which switches have a reducer beside them, for in-network reduction, as a pattern of their names.
+        None (default): none has.
 
     Examples
     --------
@@ -125,6 +130,7 @@ class LeafSpine(Spec, frozen=True, kw_only=True, tag_field="kind", tag="leaf_spi
     planes: int = 1
     oversubscription: float | None = None
     overrides: tuple[LinkOverride, ...] = ()
+    reducers: str | None = None
 
     def settle(self) -> None:
         rate = self._uplink_rate()
@@ -195,6 +201,9 @@ class Clos3(Spec, frozen=True, kw_only=True, tag_field="kind", tag="clos3"):
         serves `hosts_per_leaf` hosts, and port j of a host goes to leaf j of its group.
     overrides : tuple of LinkOverride
         What differs on some of its links. Default: nothing.
+    reducers : str, optional
+        Which switches have a reducer beside them, for in-network reduction, as a pattern of their names.
+        None (default): none has.
     """
 
     pods: int
@@ -208,6 +217,7 @@ class Clos3(Spec, frozen=True, kw_only=True, tag_field="kind", tag="clos3"):
     links_per_pair: int = 1
     ports_per_host: int = 1
     overrides: tuple[LinkOverride, ...] = ()
+    reducers: str | None = None
 
     def problems(self) -> Iterator[Problem]:
         yield from _counts(
@@ -242,12 +252,16 @@ class FatTree(Spec, frozen=True, kw_only=True, tag_field="kind", tag="fat_tree")
         Default 1; divides k/2. As in `Clos3`; there are so many times fewer hosts.
     overrides : tuple of LinkOverride
         What differs on some of its links. Default: nothing.
+    reducers : str, optional
+        Which switches have a reducer beside them, for in-network reduction, as a pattern of their names.
+        None (default): none has.
     """
 
     k: int
     link: Link = msgspec.field(default_factory=Link)
     ports_per_host: int = 1
     overrides: tuple[LinkOverride, ...] = ()
+    reducers: str | None = None
 
     def problems(self) -> Iterator[Problem]:
         if not 2 <= self.k <= 256 or self.k % 2:
@@ -273,6 +287,7 @@ class FatTree(Spec, frozen=True, kw_only=True, tag_field="kind", tag="fat_tree")
             core_link=self.link,
             ports_per_host=self.ports_per_host,
             overrides=self.overrides,
+            reducers=self.reducers,
         )
 
 
@@ -306,6 +321,9 @@ class RailOptimized(Spec, frozen=True, kw_only=True, tag_field="kind", tag="rail
         A rail has a leaf for this many servers. None (default): one leaf for all.
     overrides : tuple of LinkOverride
         What differs on some of its links. Default: nothing.
+    reducers : str, optional
+        Which switches have a reducer beside them, for in-network reduction, as a pattern of their names.
+        None (default): none has.
     """
 
     servers: int
@@ -318,11 +336,11 @@ class RailOptimized(Spec, frozen=True, kw_only=True, tag_field="kind", tag="rail
     scale_up_switches: int = 1
     servers_per_rail_leaf: int | None = None
     overrides: tuple[LinkOverride, ...] = ()
+    reducers: str | None = None
 
     def problems(self) -> Iterator[Problem]:
         yield from _counts(self, "servers", "accelerators_per_server", "links_per_pair", "scale_up_switches")
-        if not 0 <= self.spines <= LARGEST_COUNT:
-            yield "spines", self.spines, f"an integer from 0 to {LARGEST_COUNT}"
+        yield from outside("spines", self.spines, low=0, high=LARGEST_COUNT)
         if self.servers_per_rail_leaf is not None:
             yield from _counts(self, "servers_per_rail_leaf")
         hosts = host_count(self)

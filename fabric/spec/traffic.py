@@ -7,10 +7,13 @@ Collectives become programs, in which ranks wait for each other. Not here: train
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
-from fabric.spec.base import Problem, Spec, quantity
+import msgspec
+
+from fabric.spec.base import Problem, Spec, outside, quantity
 from fabric.spec.decode import did_you_mean
 from fabric.spec.transport import Transport
 from fabric.units import Duration, Size
@@ -36,6 +39,12 @@ LARGEST_COUNT = 2**31 - 1
 LARGEST_LOAD = 2.0
 LARGEST_SKEW = 4.0
 """Zipf's exponent at which the most popular of many has 92 % of all."""
+NO_OPTIONS = {
+    "channels": "no option: channels is a field of its own",
+    "matrix": "no option: matrix is a field of its own",
+    "fan_in": "no option: where the reducers are says it",
+}
+"""What algorithms take that scenarios say otherwise."""
 LARGEST_START_PS = 2**60
 """About 13 days: starts and what is added to them stay far from the end of the 64-bit clock."""
 
@@ -187,8 +196,7 @@ class Incast(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="incast"):
             yield "receivers", twice, "every host once"
         yield from _count(self.senders, "senders")
         yield from _positive_size(self.size, "size")
-        if not 0 <= self.victims <= LARGEST_COUNT:
-            yield "victims", self.victims, "an integer, 0 or more"
+        yield from outside("victims", self.victims, low=0, high=LARGEST_COUNT)
         if self.victim_size == 0:
             yield "victim_size", self.victim_size, "a size above 0"
         if self.victim_size is not None and self.victims == 0:
@@ -324,8 +332,11 @@ class Collective(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="colle
         "gather", "scatter", "barrier" or "send_recv". Default "all_reduce".
     algorithm : str
         "ring", "double_binary_tree", "halving_doubling" and others that there are for it; "auto": what
-        NCCL's published model takes; "in_network", on a network with reducers
-        (`fabric.topology.attach_reducers`). Default "auto".
+        NCCL's published model takes; "in_network", where switches have reducers (`topology.reducers`).
+        Default "auto".
+    options : dict
+        Of the algorithm, as docs/collectives.md lists them: `window`, `root`, `shape`, `levels`, `orders`,
+        `ranks_per_node`; of every one: `chunks` and `slices`. Default: none.
     size : Size
         Bytes of the full vector of a rank, as nccl-tests prints it. Default 0.
     skew : float
@@ -366,6 +377,7 @@ class Collective(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="colle
 
     collective: str = "all_reduce"
     algorithm: str = "auto"
+    options: dict[str, Any] = msgspec.field(default_factory=dict)
     size: Size = quantity(0)
     skew: float = 0.0
     matrix: str | None = None
@@ -388,6 +400,11 @@ class Collective(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="colle
             yield "chunk", self.chunk, "a size above 0"
         if not 0 <= self.skew <= LARGEST_SKEW:
             yield "skew", self.skew, f"a number from 0 to {LARGEST_SKEW:g}"
+        for name, instead in NO_OPTIONS.items():
+            if name in self.options:
+                yield f"options.{name}", str(self.options[name]), instead
+        if self.chunk is not None and "chunks" in self.options:
+            yield "options.chunks", self.options["chunks"], "either chunk, a size, or a number of chunks"
         for field in ("skew", "matrix"):
             if getattr(self, field) and self.collective != "all_to_all_v":
                 yield field, getattr(self, field), f"no {field}, except for an all_to_all_v"
@@ -400,14 +417,29 @@ class Collective(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="colle
 
 
 class Program(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="program"):
-    """What ranks do, as a file of another tool has it: a GOAL schedule or an MSCCL program.
+    """What ranks do, as a file of another tool has it: GOAL, MSCCL, Chakra, AICB.
 
     Parameters
     ----------
     file : str
-        GOAL, or MSCCL XML (in a scenario file relative to that file).
+        A GOAL schedule, an MSCCL program (XML), the Chakra trace of one rank (`w.0.et`; the others stand
+        beside it) or an AICB workload (in a scenario file relative to that file).
     size : Size, optional
-        Bytes of the full vector of a rank, for MSCCL, whose programs are for any size; GOAL has its own.
+        Bytes of the full vector of a rank, for MSCCL, whose programs are for any size; others have their own.
+    groups : str, optional
+        Of Chakra traces: file of groups of ranks (JSON). None (default): the one beside the traces.
+    element : Size
+        Of Chakra traces: what their sizes count, such as "2B" where they are numbers of 16-bit elements.
+        Default "1B".
+    flops : float, optional
+        Of Chakra traces: operations a second of nodes that say how many, but no time; by default they take
+        none.
+    ranks : int, optional
+        Of AICB: how many, instead of what the file says, of all stages of the pipeline or of one. Where
+        neither says so: as many as there is room for.
+    algorithms : dict
+        Of Chakra and AICB: algorithm by collective, such as `{all_reduce = "tree"}`; else what the file
+        says, else as NCCL would choose.
     hosts : str
         Which hosts the ranks are on, the first ones of these. Default "*".
     order : {"as_named", "shuffled"}
@@ -423,10 +455,15 @@ class Program(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="program"
         0: the file says when ranks begin.
     """
 
-    FILES: ClassVar[tuple[str, ...]] = ("file",)
+    FILES: ClassVar[tuple[str, ...]] = ("file", "groups")
 
     file: str
     size: Size | None = None
+    groups: str | None = None
+    element: Size = quantity("1B")
+    flops: float | None = None
+    ranks: int | None = None
+    algorithms: dict[str, str] = msgspec.field(default_factory=dict)
     hosts: str = "*"
     order: Literal["as_named", "shuffled"] = "as_named"
     ranks_per_host: int = 1
@@ -435,7 +472,12 @@ class Program(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="program"
     def problems(self) -> Iterator[Problem]:
         yield from _count(self.ranks_per_host, "ranks_per_host")
         if not self.file:
-            yield "file", self.file, "the name of a GOAL or MSCCL file"
+            yield "file", self.file, "the name of a GOAL or MSCCL file, a Chakra trace or AICB workload"
+        if self.ranks is not None:
+            yield from _count(self.ranks, "ranks")
+        yield from _positive_size(self.element, "element")
+        if self.flops is not None and not 0 < self.flops < math.inf:
+            yield "flops", self.flops, "operations a second, above 0"
         if not self.hosts:
             yield "hosts", self.hosts, 'a pattern of host names, such as "*" or "host1?"'
         if self.jitter:
@@ -457,5 +499,4 @@ def _time(value: Duration, name: str) -> Iterator[Problem]:
 
 
 def _count(value: int, name: str) -> Iterator[Problem]:
-    if not 1 <= value <= LARGEST_COUNT:
-        yield name, value, "an integer, 1 or more"
+    yield from outside(name, value, low=1, high=LARGEST_COUNT)

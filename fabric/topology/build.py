@@ -1,7 +1,8 @@
-"""From the description of a topology to its `Network`: the one dispatcher, and link overrides.
+"""From the description of a topology to its `Network`: the one dispatcher, link overrides, reducers.
 
 Each kind of topology has a generator of its own. Overrides then change single cables of what was
-generated (a slow link, a lossy one), in order, so that the last one that matches a cable holds.
+generated (a slow link, a lossy one), in order, so that the last one that matches a cable holds. Reducers
+come last: their cables follow from those of their switches.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from fabric.topology.leaf_spine import leaf_spine
 from fabric.topology.network import Network
 from fabric.topology.networkx_io import graph_file
 from fabric.topology.rail_optimized import rail_optimized
+from fabric.topology.reducers import attach_reducers
 from fabric.topology.single_switch import single_switch
 
 __all__ = ["apply_overrides", "build_network"]
@@ -41,7 +43,7 @@ LINK_COLUMNS = ("link_a", "link_b", "link_gap_bytes", *OVERRIDDEN_COLUMNS.values
 
 
 def build_network(topology: Topology, *, base_dir: str | Path | None = None) -> Network:
-    """Generate the network that a topology spec describes, with its overrides applied.
+    """Generate the network that a topology spec describes, with its overrides and its reducers.
 
     Parameters
     ----------
@@ -56,7 +58,8 @@ def build_network(topology: Topology, *, base_dir: str | Path | None = None) -> 
     Raises
     ------
     fabric.errors.SpecError
-        Counts that do not fit each other, an override that matches no cable, a graph that is no network.
+        Counts that do not fit each other, an override that matches no cable, a graph that is no network,
+        reducers at no switch.
 
     Examples
     --------
@@ -64,8 +67,10 @@ def build_network(topology: Topology, *, base_dir: str | Path | None = None) -> 
     >>> build_network(FatTree(k=8)).n_hosts
     128
     """
-    network = _generate(topology, base_dir)
-    return apply_overrides(network, getattr(topology, "overrides", ()))
+    network = apply_overrides(_generate(topology, base_dir), topology.overrides)
+    if topology.reducers is None:
+        return network
+    return attach_reducers(network, topology.reducers, path="topology.reducers")
 
 
 def apply_overrides(

@@ -77,6 +77,13 @@ class Network:
         return self.n_nodes - self.n_hosts
 
     @property
+    def n_end_hosts(self) -> int:
+        """Hosts without those that are reducers of switches, which come last."""
+        return self.n_hosts - sum(
+            name.endswith(_patterns.REDUCER_SUFFIX) for name in self.names[: self.n_hosts]
+        )
+
+    @property
     def n_links(self) -> int:
         """Cables."""
         return len(self.link_a)

@@ -24,7 +24,7 @@ from fabric.topology.patterns import REDUCER_SUFFIX
 __all__ = ["attach_reducers", "reduction_tree"]
 
 
-def attach_reducers(network: Network, switches: str = "*") -> Network:
+def attach_reducers(network: Network, switches: str = "*", *, path: str = "switches") -> Network:
     """Give switches a reducer each, called "leaf0.reducer".
 
     Numbers of hosts and cables stay, those of switches grow. Patterns of hosts find a reducer if they end
@@ -35,6 +35,8 @@ def attach_reducers(network: Network, switches: str = "*") -> Network:
     network : Network
     switches : str
         A pattern of their names.
+    path : str
+        What errors call that.
 
     Raises
     ------
@@ -52,7 +54,7 @@ def attach_reducers(network: Network, switches: str = "*") -> Network:
     hosts = network.n_hosts
     chosen = [n for n in range(hosts, network.n_nodes) if fnmatchcase(network.names[n], switches)]
     if not chosen:
-        raise SpecError("switches", switches, f"a pattern of names such as {network.names[hosts]!r}")
+        raise SpecError(path, switches, f"a pattern of names such as {network.names[hosts]!r}")
     count = len(chosen)
     ends = np.concatenate([network.link_a, network.link_b]).astype(np.int64)
     rates = np.zeros(network.n_nodes, dtype=np.int64)
@@ -82,7 +84,10 @@ def attach_reducers(network: Network, switches: str = "*") -> Network:
 def reduction_tree(
     network: Network, hosts: npt.ArrayLike, *, path: str = "hosts"
 ) -> tuple[tuple[int, ...], list[int]]:
-    """Choose reducers for ranks: those of their switches, and above them one next to all of these.
+    """Choose reducers for ranks: those of their switches, and above these level by level.
+
+    Switches that a switch with a reducer is next to share it; where several are, that one is taken with which
+    the levels above can go on. So leaves below one spine need two levels, those of several pods three.
 
     Parameters
     ----------
@@ -123,21 +128,56 @@ def reduction_tree(
             f"{size} at {network.names[leaf]}" for leaf, size in zip(leaves, sizes, strict=True)
         )
         raise SpecError(path, shown, "ranks of a switch side by side, as many at each but the last")
-    reducers = [_reducer_of(network, leaf) for leaf in leaves]
-    if None in reducers:
-        shown = f"ranks at {network.names[leaves[reducers.index(None)]]}"
+    without = [leaf for leaf in leaves if _reducer_of(network, leaf) is None]
+    if without:
+        shown = f"ranks at {network.names[without[0]]}"
         raise SpecError(
-            path, shown, "ranks at switches that have a reducer (fabric.topology.attach_reducers)"
+            path, shown, 'ranks at switches that have a reducer (such as topology.reducers = "*")'
         )
-    fan_in: tuple[int, ...] = (int(sizes[0]),)
-    if len(leaves) > 1:
-        above = sorted(set.intersection(*(_neighbours(network, leaf) for leaf in leaves)))
-        tops = [top for top in (_reducer_of(network, switch) for switch in above) if top is not None]
-        if not tops:
-            shown = "ranks at " + ", ".join(network.names[leaf] for leaf in leaves)
-            raise SpecError(path, shown, "a switch with a reducer that is next to all of these")
-        fan_in, reducers = (*fan_in, len(leaves)), [*reducers, tops[0]]
+    above = _levels_above(network, leaves, below=set())
+    if above is None:
+        shown = "ranks at " + ", ".join(network.names[leaf] for leaf in leaves)
+        allowed = "switches with reducers above these, next to as many each but the last, up to a single one"
+        raise SpecError(path, shown, allowed)
+    fan_in = (int(sizes[0]), *(size for size, _ in above))
+    switches = [*leaves, *(switch for _, level in above for switch in level)]
+    reducers = [_reducer_of(network, switch) for switch in switches]
     return fan_in, [each for each in reducers if each is not None]
+
+
+def _levels_above(
+    network: Network, members: list[int], *, below: set[int]
+) -> list[tuple[int, list[int]]] | None:
+    """The levels above some switches, each with its fan-in and its switches; None if there are none."""
+    if len(members) == 1:
+        return []
+    groups = _groups(network, members, below={*below, *members})
+    sizes = [size for size, _ in groups]
+    if len(groups) == len(members) or len({*sizes[:-1], max(sizes)}) > 1:
+        return None
+    for place in range(min(len(shared) for _, shared in groups)):
+        level = [shared[place] for _, shared in groups]
+        above = (
+            _levels_above(network, level, below={*below, *members}) if len({*level}) == len(level) else None
+        )
+        if above is not None:
+            return [(sizes[0], level), *above]
+    return None
+
+
+def _groups(network: Network, members: list[int], *, below: set[int]) -> list[tuple[int, list[int]]]:
+    """Members side by side that some switch with a reducer is next to: how many, and all such switches."""
+    groups: list[tuple[int, list[int]]] = []
+    for member in members:
+        near = {
+            each for each in _neighbours(network, member) - below if _reducer_of(network, each) is not None
+        }
+        together = near.intersection(groups[-1][1]) if groups else set()
+        if together:
+            groups[-1] = (groups[-1][0] + 1, sorted(together))
+        else:
+            groups.append((1, sorted(near)))
+    return groups
 
 
 def _reducer_of(network: Network, switch: int) -> int | None:

@@ -5,12 +5,12 @@ The file of a job is TOML: the fields of this spec, `model` as the name of a pre
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal
 
-from fabric.errors import SpecError
+from fabric.formats.words import read_text
+from fabric.scenario import parse_toml
 from fabric.spec.base import Problem, Spec
 from fabric.spec.decode import convert
 from fabric.training.model import Model
@@ -165,12 +165,7 @@ def load_job(file: str | Path) -> TrainingJob:
     SpecError
         If it cannot be read, is not TOML, or is not a job.
     """
-    try:
-        document = tomllib.loads(Path(file).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SpecError(str(file), error.strerror, "a file that can be read") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SpecError(str(file), str(error), "a TOML file") from None
+    document = parse_toml(read_text(file, what="training job"), name=str(file))
     job = convert(document, TrainingJob, path=str(file))
     assert isinstance(job, TrainingJob)
     return job

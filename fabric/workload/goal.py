@@ -23,7 +23,9 @@ from fabric.formats import Remark
 from fabric.formats.goal import ANY, CALC, RECV, SEND, GoalRank, goal_text, read_goal
 from fabric.formats.words import Said, place
 from fabric.workload.collectives.arrays import Int64Array, bases, distinct_pairs, lengths
+from fabric.workload.matching import matched
 from fabric.workload.program import Program, compute_template, message_template
+from fabric.workload.two_sided import RankWriter, tag_bases, tasks_by_rank, write_rank
 
 __all__ = ["export_goal", "import_goal"]
 
@@ -106,13 +108,9 @@ def export_goal(program: Program) -> Iterator[str]:
         if wrong.size:
             value = int(getattr(program, name)[wrong[0]])
             raise SpecError(f"program[{wrong[0]}].{name}", value, "whole nanoseconds, for GOAL")
-    tag_base = bases(np.array([len(template) for template in program.templates])[program.template])
-    order = np.argsort(program.task_rank, kind="stable")
-    firsts = np.searchsorted(program.task_rank[order], np.arange(program.n_ranks + 1))
+    tags = tag_bases(program)
     blocks = (
-        _block(program, rank, order[firsts[rank] : firsts[rank + 1]], tag_base)
-        for rank in range(program.n_ranks)
-        if firsts[rank] < firsts[rank + 1]
+        _block(program, rank, tasks, tags) for rank, tasks in enumerate(tasks_by_rank(program)) if len(tasks)
     )
     return goal_text(program.n_ranks, blocks)
 
@@ -150,11 +148,9 @@ def _matched(schedule: _Schedule) -> tuple[Int64Array, Int64Array]:
     exact = receives[~wild]
     sent = np.stack([schedule.rank[sends], schedule.peer[sends], schedule.tag[sends]])
     expected = np.stack([schedule.peer[exact], schedule.rank[exact], schedule.tag[exact]])
-    of_send, of_receive = _numbered(sent, expected)
-    order_sent, order_expected = np.lexsort(of_send[::-1]), np.lexsort(of_receive[::-1])
+    found = matched(sent, expected)
     meets = np.full(len(sends), -1, dtype=np.int64)
-    both = _common(of_send[:, order_sent], of_receive[:, order_expected])
-    meets[order_sent[both[0]]] = exact[order_expected[both[1]]]
+    meets[found >= 0] = exact[found[found >= 0]]
     unmet = np.setdiff1d(exact, meets)
     if unmet.size:
         one = int(unmet[0])
@@ -173,31 +169,6 @@ def _matched(schedule: _Schedule) -> tuple[Int64Array, Int64Array]:
         allowed = f"{sent_bytes} bytes, as the send on line {schedule.line[one]} has"
         raise SpecError(schedule.where(other, "recv"), int(schedule.size[other]), allowed)
     return sends, meets
-
-
-def _numbered(sent: Int64Array, expected: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Both with a fourth row: the how manieth of its kind each is."""
-    results = []
-    for columns in (sent, expected):
-        order = np.lexsort(columns[::-1])
-        each = columns[:, order]
-        first = np.append(
-            np.ones(min(len(order), 1), dtype=np.bool_), (each[:, 1:] != each[:, :-1]).any(axis=0)
-        )
-        starts = np.flatnonzero(first)
-        count = np.empty(len(order), dtype=np.int64)
-        count[order] = np.arange(len(order)) - np.repeat(starts, np.diff(np.append(starts, len(order))))
-        results.append(np.vstack([columns, count]))
-    return results[0], results[1]
-
-
-def _common(one: Int64Array, other: Int64Array) -> tuple[Int64Array, Int64Array]:
-    """Positions of columns that are in both; both in ascending order, no column twice."""
-    both = np.concatenate([one, other], axis=1)
-    order = np.lexsort(both[::-1])
-    same = (both[:, order][:, 1:] == both[:, order][:, :-1]).all(axis=0)
-    first, second = order[:-1][same], order[1:][same]
-    return np.minimum(first, second), np.maximum(first, second) - one.shape[1]
 
 
 def _match_wildcards(schedule: _Schedule, sends: Int64Array, meets: Int64Array, wild: Int64Array) -> None:
@@ -262,78 +233,33 @@ def _remarks(schedule: _Schedule) -> list[Remark]:
     return remarks
 
 
-def _block(program: Program, rank: int, tasks: Int64Array, tag_base: Int64Array) -> GoalRank:
+def _block(program: Program, rank: int, tasks: Int64Array, tags: Int64Array) -> GoalRank:
     """Sends, receives and calcs of one rank, with what they wait for."""
     writer = _Writer()
-    begins: dict[int, list[int]] = {}
-    ends: dict[int, int] = {}
-    low, high = (
-        np.searchsorted(program.wait_task, tasks),
-        np.searchsorted(program.wait_task, tasks, side="right"),
-    )
-    for task in tasks.tolist():
-        operation = int(program.operation_of(task))
-        begins[task], ends[task] = _write_task(program, writer, operation, task, int(tag_base[operation]))
-    for task, first, last in zip(tasks.tolist(), low.tolist(), high.tolist(), strict=True):
-        for earlier in program.wait_for[first:last].tolist():
-            writer.waits += [(begin, ends[earlier]) for begin in begins[task]]
+    write_rank(program, tasks, writer, tags=tags)
     return writer.block(n_ranks=program.n_ranks, rank=rank)
 
 
-def _write_task(
-    program: Program, writer: _Writer, operation: int, task: int, tag: int
-) -> tuple[list[int], int]:
-    """Rows of a task: those that wait for what the task waits for, and the one that ends it."""
-    template = program.templates[int(program.template[operation])]
-    ranks = program.ranks_of(operation)
-    own = task - int(program.task_base[operation])
-    start, compute = (int(each[operation]) // PS_PER_NS for each in (program.start_ps, program.compute_ps))
-    mine = (template.source == own) | (template.destination == own)
-    rows = np.flatnonzero(mine)
-    simple = len(rows) == 1 and not compute and not start
-    begins: list[int] = []
-    if not simple:
-        begins.append(writer.calc(compute))
-        if start:
-            writer.waits.append((begins[0], writer.calc(start)))
-    sizes = bases(program.piece_bytes(operation))
-    placed: dict[int, int] = {}
-    for row in rows.tolist():
-        source, destination = int(template.source[row]), int(template.destination[row])
-        first = int(template.piece[row])
-        size = int(sizes[first + int(template.count[row])] - sizes[first])
-        if source == destination:
-            placed[row] = writer.calc(0)
-        elif source == own:
-            placed[row] = writer.message(SEND, size, int(ranks[destination]), tag + row)
-        else:
-            placed[row] = writer.message(RECV, size, int(ranks[source]), tag + row)
-            if begins:
-                writer.waits.append((placed[row], begins[0]))
-            continue
-        writer.waits += [(placed[row], begin) for begin in begins]
-        before = template.after[template.after_base[row] : template.after_base[row + 1]]
-        writer.waits += [(placed[row], placed[each]) for each in before.tolist()]
-    if simple:
-        return list(placed.values()), next(iter(placed.values()))
-    if not placed:
-        return begins, begins[0]
-    end = writer.calc(0)
-    writer.waits += [(end, each) for each in placed.values()]
-    return begins, end
-
-
-class _Writer:
+class _Writer(RankWriter):
     """Operations of a rank that is written."""
 
     def __init__(self) -> None:
         self.rows: list[tuple[int, int, int, int]] = []
         self.waits: list[tuple[int, int]] = []
 
-    def calc(self, nanoseconds: int) -> int:
-        return self.message(CALC, nanoseconds, 0, 0)
+    def compute(self, picoseconds: int, *, name: str) -> int:
+        return self._take(CALC, picoseconds // PS_PER_NS, 0, 0)
 
-    def message(self, kind: int, size: int, peer: int, tag: int) -> int:
+    def send(self, size_bytes: int, peer: int, tag: int, *, name: str, eager: bool) -> int:
+        return self._take(SEND, size_bytes, peer, tag)
+
+    def receive(self, size_bytes: int, peer: int, tag: int, *, name: str) -> int:
+        return self._take(RECV, size_bytes, peer, tag)
+
+    def wait(self, later: int, earlier: int) -> None:
+        self.waits.append((later, earlier))
+
+    def _take(self, kind: int, size: int, peer: int, tag: int) -> int:
         self.rows.append((kind, size, peer, tag))
         return len(self.rows) - 1
 

@@ -59,11 +59,11 @@ def incast_flows(spec: Incast, *, network: Network, draws: EntryDraws, path: str
     SpecError
         If there are not enough hosts for the fan-in, or no idle hosts for victims.
     """
-    hosts = network.n_hosts
+    hosts = network.n_end_hosts
     check_two_hosts(hosts, path=path)
     if spec.senders >= hosts:
         raise SpecError(f"{path}.senders", spec.senders, f"at most {hosts - 1}: there are {hosts} hosts")
-    leaf = host_leaves(network)
+    leaf = host_leaves(network)[:hosts] - (network.n_hosts - hosts)  # the same with reducers as without
     receivers = _receivers(spec, network, leaf, draws, path)
     check_flow_count(len(receivers) * spec.senders, path=f"{path}.senders", value=spec.senders)
     senders = _senders(receivers, fan_in=spec.senders, leaf=leaf, draws=draws)
@@ -85,10 +85,10 @@ def incast_flows(spec: Incast, *, network: Network, draws: EntryDraws, path: str
 
 
 def _receivers(spec: Incast, network: Network, leaf: Int64Array, draws: EntryDraws, path: str) -> Int64Array:
-    everyone = np.arange(network.n_hosts, dtype=np.int64)
+    everyone = np.arange(network.n_end_hosts, dtype=np.int64)
     if isinstance(spec.receivers, int):
-        if spec.receivers > network.n_hosts:
-            allowed = f"at most {network.n_hosts}: the number of hosts"
+        if spec.receivers > network.n_end_hosts:
+            allowed = f"at most {network.n_end_hosts}: the number of hosts"
             raise SpecError(f"{path}.receivers", spec.receivers, allowed)
         return spread_over_leaves(everyone, leaf=leaf, draws=draws, turn=0)[: spec.receivers]
     named = [

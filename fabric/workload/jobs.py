@@ -3,7 +3,7 @@
 Ranks take the chosen hosts in the order of their numbers, or in one that is drawn; with several ranks a
 host, rank r is on host r // ranks_per_host of these. Repetitions follow each other at every rank. With
 jitter each rank first computes for a time that is drawn. In-network reduction takes the reducers of the
-network (`fabric.topology.attach_reducers`).
+network (`topology.reducers`).
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def build_jobs(scenario: Scenario, network: Network) -> list[Job]:
         label = entry.name or free_label(kind, labels | taken)
         labels.add(label)
         if isinstance(entry, ProgramSpec):
-            program = read_program(entry, path=path)
+            program = read_program(entry, path=path, room=len(hosts))
             hosts = hosts[: program.n_ranks]
         else:
             if entry.ranks is not None and entry.ranks > len(hosts):
@@ -120,7 +120,9 @@ def build_jobs(scenario: Scenario, network: Network) -> list[Job]:
 def _program(
     entry: CollectiveSpec, *, n_ranks: int, fan_in: tuple[int, ...], draws: EntryDraws, path: str
 ) -> Program:
-    options: dict[str, Any] = {"channels": entry.channels} if entry.channels > 1 else {}
+    options: dict[str, Any] = {name: _frozen(value) for name, value in entry.options.items()}
+    if entry.channels > 1:
+        options["channels"] = entry.channels
     if fan_in:
         options["fan_in"] = fan_in
     matrix = _matrix(entry, n_ranks=n_ranks, draws=draws) if entry.collective == "all_to_all_v" else None
@@ -137,6 +139,7 @@ def _program(
         template = collective.template()
     except SpecError as error:
         field = "collective" if error.path == "kind" else error.path
+        field = f"options.{field}" if field in entry.options else field
         raise SpecError(f"{path}.{field}", error.value, error.allowed) from None
     work = ProgramBuilder(n_ranks)
     before: list[int] = []
@@ -154,6 +157,11 @@ def _program(
             )
         ]
     return work.build(path=path)
+
+
+def _frozen(value: Any) -> Any:
+    """An option as templates are told apart by: lists as tuples."""
+    return tuple(_frozen(each) for each in value) if isinstance(value, list | tuple) else value
 
 
 def _in_chunks(whole: Collective, chunk_bytes: int) -> Collective:

@@ -44,7 +44,7 @@ def permutation_flows(
     Returns
     -------
     list of PatternFlows
-        One element with `count * n_hosts` flows.
+        One element with `count * hosts` flows.
 
     Raises
     ------
@@ -52,7 +52,7 @@ def permutation_flows(
         If there are fewer than two hosts, or `cross_leaf` is impossible because one leaf has more
         than half of all hosts.
     """
-    hosts = network.n_hosts
+    hosts = network.n_end_hosts
     check_two_hosts(hosts, path=path)
     check_flow_count(spec.count * hosts, path=f"{path}.count", value=spec.count)
     group = host_leaves(network) if spec.cross_leaf else np.arange(hosts, dtype=np.int64)

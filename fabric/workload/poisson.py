@@ -88,10 +88,10 @@ def poisson_flows(spec: Poisson, *, network: Network, draws: EntryDraws, path: s
         If there are fewer than two hosts, a host has no link, the distribution is wrong, no flow
         arrives in `duration`, or flows arrive later than 2^60 ps.
     """
-    hosts = network.n_hosts
+    hosts = network.n_end_hosts
     check_two_hosts(hosts, path=path)
     sizes = load_distribution(spec.distribution, path=f"{path}.distribution")
-    rates = host_rates_bps(network)
+    rates = host_rates_bps(network)[:hosts]
     if rates.min() == 0:
         raise SpecError(path, network.names[int(rates.argmin())], "hosts that all have a link")
     gaps = mean_gap_ps(sizes.mean_bytes, load=spec.load, rate_bps=rates)

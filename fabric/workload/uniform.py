@@ -30,14 +30,14 @@ def uniform_flows(spec: Uniform, *, network: Network, draws: EntryDraws, path: s
     Returns
     -------
     list of PatternFlows
-        One element with `flows * n_hosts` flows.
+        One element with `flows * hosts` flows.
 
     Raises
     ------
     SpecError
         If there are fewer than two hosts.
     """
-    hosts = network.n_hosts
+    hosts = network.n_end_hosts
     check_two_hosts(hosts, path=path)
     check_flow_count(spec.flows * hosts, path=f"{path}.flows", value=spec.flows)
     source = np.tile(np.arange(hosts, dtype=np.int64), spec.flows)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import inspect
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 from weakref import WeakValueDictionary
 
@@ -122,16 +122,50 @@ def build_template(collective: str, *, algorithm: str, n_ranks: int, **options: 
     builder = _builder(collective, algorithm)
     if not isinstance(n_ranks, int) or not 1 <= n_ranks <= MOST_RANKS:
         raise SpecError("n_ranks", n_ranks, f"1 to {MOST_RANKS} ranks")
-    known = algorithm_options(collective, algorithm)
+    known = algorithm_options(collective, algorithm) if options else {}
     for name, value in options.items():
         if name not in known and name not in SPLITS:
-            raise SpecError(
-                f"{collective}.{algorithm}.{name}", value, f"one of {', '.join([*known, *SPLITS])}"
-            )
+            allowed = f"for {collective} by {algorithm} one of the options {', '.join([*known, *SPLITS])}"
+            raise SpecError(name, value, allowed)
+        _check_kind(builder, name, value)
     given = tuple(sorted(options.items()))
     if any(isinstance(value, np.ndarray | list) for value in options.values()):
         return _build(builder, n_ranks, given)
     return _built(builder, n_ranks, given)
+
+
+def _check_kind(builder: Builder, name: str, value: Any) -> None:
+    """Refuse a value that is not what the function's annotation says, as far as it is one of `KINDS`."""
+    parameter = inspect.signature(builder).parameters.get(name)
+    annotation = "int" if parameter is None else str(parameter.annotation)
+    for kind, (fits, allowed) in KINDS.items():
+        if annotation in (kind, f"{kind} | None"):
+            if not (fits(value) or (value is None and annotation != kind)):
+                raise SpecError(name, value, allowed)
+            return
+
+
+def _is_whole(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def _all(value: Any, fits: Callable[[Any], bool]) -> bool:
+    return isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) and all(map(fits, value))
+
+
+KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "int": (_is_whole, "a whole number"),
+    "Sequence[int]": (lambda value: _all(value, _is_whole), "a list of whole numbers"),
+    "Sequence[str] | str": (
+        lambda value: isinstance(value, str) or _all(value, lambda each: isinstance(each, str)),
+        "a name, or a list of names",
+    ),
+    "Sequence[Sequence[int]]": (
+        lambda value: _all(value, lambda each: _all(each, _is_whole)),
+        "a list of lists of whole numbers",
+    ),
+}
+"""What annotations of options demand, and what an error says of it."""
 
 
 def _builder(collective: str, name: str) -> Builder:

@@ -22,11 +22,9 @@ from fabric.workload.collectives.template import Template
 
 __all__ = ["ring_all_gather", "ring_all_reduce", "ring_reduce_scatter"]
 
-Orders = Sequence[Sequence[int]] | None
-
 
 @algorithm("all_reduce", "ring")
-def ring_all_reduce(n_ranks: int, *, orders: Orders = None) -> Template:
+def ring_all_reduce(n_ranks: int, *, orders: Sequence[Sequence[int]] | None = None) -> Template:
     """All-reduce in 2(n-1) steps of S/n.
 
     Parameters
@@ -40,13 +38,13 @@ def ring_all_reduce(n_ranks: int, *, orders: Orders = None) -> Template:
 
 
 @algorithm("reduce_scatter", "ring")
-def ring_reduce_scatter(n_ranks: int, *, orders: Orders = None) -> Template:
+def ring_reduce_scatter(n_ranks: int, *, orders: Sequence[Sequence[int]] | None = None) -> Template:
     """Reduce-scatter in n-1 steps of S/n; `orders` as of the all-reduce."""
     return _in_orders(_ring(n_ranks, "reduce_scatter", first=0, steps=n_ranks - 1), orders)
 
 
 @algorithm("all_gather", "ring")
-def ring_all_gather(n_ranks: int, *, orders: Orders = None) -> Template:
+def ring_all_gather(n_ranks: int, *, orders: Sequence[Sequence[int]] | None = None) -> Template:
     """All-gather in n-1 steps of S/n; `orders` as of the all-reduce."""
     return _in_orders(_ring(n_ranks, "all_gather", first=n_ranks - 1, steps=n_ranks - 1), orders)
 
@@ -68,7 +66,7 @@ def _ring(n_ranks: int, collective: str, *, first: int, steps: int) -> Template:
     return rows.build("ring", collective, n_ranks=n_ranks, n_pieces=n_ranks)
 
 
-def _in_orders(ring: Template, orders: Orders) -> Template:
+def _in_orders(ring: Template, orders: Sequence[Sequence[int]] | None) -> Template:
     if orders is None:
         return ring
     rings = [relabel(ring, order) for order in orders]

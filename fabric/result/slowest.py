@@ -1,7 +1,7 @@
-"""Which link was the slowest in a run of one collective, and why.
+"""Which link was the slowest in a run of collectives, and why.
 
-The slowest link is the one with the largest sum of the time for which it sent, the time for which its peer
-forbade it to, and the time for which a frame waited there on average.
+With several at once it is the slowest of all their links: the one with the largest sum of the time for which
+it sent, the time for which its peer forbade it to, and the time for which a frame waited there on average.
 
 What it lost, in time:
 
@@ -10,7 +10,8 @@ What it lost, in time:
   that for the frames themselves.
 * **pauses**: for how long PFC kept it from sending.
 * **collision**: what it carried beyond the mean of the links that were equally good (all of a leaf's to
-  spines, all of the spines' to a leaf, and so on, of the same rate): hashed paths fall unevenly.
+  spines, all of the spines' to a leaf, and so on, of the same rate): hashed paths fall unevenly. None is as
+  good as a link to or from a switch whose reducer is in use.
 * **queueing**: how long a frame waited here on average, once for each message of the longest chain of the
   algorithm, in which every message waits for the one before.
 
@@ -23,11 +24,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from fabric.result import Result
 from fabric.result.table import Array
+
+if TYPE_CHECKING:
+    from fabric.result.result import Result
 
 __all__ = ["CAUSES", "Slowest", "slowest_link"]
 
@@ -66,19 +70,17 @@ class Slowest:
     lost_ps: Mapping[str, int]
 
 
-def slowest_link(result: Result, *, duration_ps: int, chain: int, rto_ps: int | None) -> Slowest:
+def slowest_link(result: Result, *, duration_ps: int, chain: int) -> Slowest:
     """Find the slowest link of a run.
 
     Parameters
     ----------
     result : Result
-        Of a run with nothing but a collective.
+        Of a run with collectives.
     duration_ps : int
-        What the collective took.
+        What these took.
     chain : int
         Messages of the longest chain (`Explanation.depth`), of all repetitions.
-    rto_ps : int or None
-        Retransmission time-out of its connections.
 
     Returns
     -------
@@ -93,7 +95,7 @@ def slowest_link(result: Result, *, duration_ps: int, chain: int, rto_ps: int | 
     port = int(np.argmax(busy + paused + waited))
     idle_ps = max(duration_ps - busy[port], 0.0)
     lost = {
-        "retransmission": _sent_again_ps(result, port, idle_ps=idle_ps, rto_ps=rto_ps),
+        "retransmission": _sent_again_ps(result, port, idle_ps=idle_ps),
         "pauses": float(paused[port]),
         "collision": max(busy[port] - float(busy[_equally_good(result, port)].mean()), 0.0),
         "queueing": min(float(waited[port]) * chain, float(duration_ps)),
@@ -118,20 +120,33 @@ def _equally_good(result: Result, port: int) -> Array:
     sender, _, receiver = str(ports["tier"][port]).partition("->")
     if sender not in TIERS or receiver not in TIERS:
         return np.array([port])
+    ends = str(ports["link"][port]).partition("->")[::2]
+    if any(end in _reducing(result) for end in ends):
+        return np.array([port])
     end = 0 if TIERS.index(sender) < TIERS.index(receiver) else 2
     lower = np.array([link.partition("->")[end] for link in ports["link"].tolist()])
     alike = (lower == lower[port]) & (ports["tier"] == ports["tier"][port])
     return np.flatnonzero(alike & (ports["rate_bps"] == ports["rate_bps"][port]))
 
 
-def _sent_again_ps(result: Result, port: int, *, idle_ps: float, rto_ps: int | None) -> float:
+def _reducing(result: Result) -> set[str]:
+    """Switches whose reducers have sent something."""
+    ports = result.ports
+    from_reducer = np.char.startswith(ports["tier"].astype(np.str_), "reducer->") & (ports["tx_bytes"] > 0)
+    return {link.partition("->")[2] for link in ports["link"][from_reducer].tolist()}
+
+
+def _sent_again_ps(result: Result, port: int, *, idle_ps: float) -> float:
     ports, connections = result.ports, result.connections
     sender, _, receiver = str(ports["link"][port]).partition("->")
     own = (connections["source"] == sender) | (connections["destination"] == receiver)
     fresh = connections["sent"].astype(np.int64) - connections["retransmitted"].astype(np.int64)
     bytes_per_frame = connections["size_bytes"].sum() / max(int(fresh.sum()), 1)
-    frames, timeouts = int(connections["retransmitted"][own].sum()), int(connections["timeouts"][own].sum())
+    frames, held_ps = (
+        int(connections["retransmitted"][own].sum()),
+        float(connections["timeout_ps"][own].sum()),
+    )
     if not own.any():
         frames = int(ports["drops"][port])
     frame_ps = bytes_per_frame * BITS_PER_BYTE * PS_PER_S / float(ports["rate_bps"][port])
-    return float(frames * frame_ps + min(timeouts * float(rto_ps or 0), idle_ps))
+    return float(frames * frame_ps + min(held_ps, idle_ps))
