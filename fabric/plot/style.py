@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 __all__ = [
+    "ACCENT",
     "COLOURS",
     "GREY",
     "HEAT",
@@ -40,6 +41,7 @@ __all__ = [
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 """Colours of lines, in the order of use (Okabe and Ito)."""
 
+ACCENT = "#D55E00"
 INK = "#222222"
 GREY = "#767676"
 FAINT = "#DDDDDD"
