@@ -90,10 +90,11 @@ def lower(
     if network is None:
         network = build_network(scenario.topology, base_dir=base_dir)
     if flows is None:
-        from fabric.workload import build_flows, build_jobs
+        from fabric.jobs import scenario_jobs
+        from fabric.workload import build_flows
 
         flows = build_flows(scenario, network)
-        jobs = build_jobs(scenario, network) if jobs is None else jobs
+        jobs = scenario_jobs(scenario, network) if jobs is None else jobs
     return lower_with_flows(scenario, network=network, flows=flows, jobs=jobs or ())[0]
 
 
@@ -102,14 +103,12 @@ def lower_with_flows(
 ) -> tuple[Lowered, FlowTable]:
     """As `lower`, from parts that are there; also returns the flows with the connections of the jobs."""
     n_flows = len(flows)
-    if jobs and scenario.run.ties != "fair":
-        allowed = '"fair", where there are collectives: what their ranks do takes no whole nanoseconds'
-        raise SpecError("run.ties", scenario.run.ties, allowed)
     lowered_jobs = lower_jobs(
         jobs,
         n_hosts=network.n_hosts,
         local_rate_bps=int(scenario.nic.copy_rate or 0),
         local_latency_ps=int(scenario.nic.copy_latency),
+        tick_ps=PS_PER_NS if scenario.run.ties == "transmission_start" else 1,
     )
     flows = FlowTable.concatenate([flows, lowered_jobs.flows])
     run, switch = scenario.run, scenario.switch

@@ -221,6 +221,7 @@ class LoweredProgram:
     n_local: int
     local_rate_bps: int
     local_latency_ps: int
+    local_tick_ps: int
     template_rank_base: npt.NDArray[np.uint32]
     template_pieces: npt.NDArray[np.uint32]
     rank_pattern: npt.NDArray[np.uint32]
@@ -255,6 +256,10 @@ class LoweredProgram:
     task_waits: npt.NDArray[np.uint32]
     task_next_base: npt.NDArray[np.uint32]
     task_next: npt.NDArray[np.uint32]
+    slow_base: npt.NDArray[np.uint32]
+    slow_begin_ps: npt.NDArray[np.int64]
+    slow_end_ps: npt.NDArray[np.int64]
+    slow_factor: npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -391,7 +391,11 @@ def _same(one: object, other: object) -> bool:
 
 def _with_files(spec: Any, folder: Path, path: str) -> Any:
     assert isinstance(spec, Spec)
-    located: dict[str, str] = {}
+    located: dict[str, Any] = {}
+    for field in spec.__struct_fields__:
+        part = getattr(spec, field)
+        if isinstance(part, Spec) and (found := _with_files(part, folder, joined(path, field))) is not part:
+            located[field] = found
     for field in spec.FILES:
         name = getattr(spec, field)
         if name is None or name in DISTRIBUTIONS:

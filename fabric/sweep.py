@@ -22,6 +22,7 @@ from fabric.errors import FabricError, SpecError
 from fabric.io.directory import check_target
 from fabric.io.files import write_whole
 from fabric.result import Result, Table
+from fabric.result.steps import PART_COLUMNS, step_numbers
 from fabric.scenario import load_scenario, with_values
 from fabric.simulate import EngineName, run
 from fabric.spec import Scenario
@@ -78,15 +79,19 @@ class SweepResult:
     def table(self) -> Table:
         """One row a run: its labels, what it took, the fullest queue, what was marked, paused, lost.
 
+        Of training jobs, instead of flows: the time of a step and where it goes.
+
         `done_ps` is when nothing was left to do, the last acknowledgement included, -1 if the run ended
         before. `fct_*_ps` are times of the flows that were delivered, -1 if none was;
         `slowdown_max` is against an empty network, and no number if none was.
         """
+        trains = bool(self.results) and all("steps" in result.tables for result in self.results)
+        numbers = _step_numbers if trains else _numbers
         rows = [
-            {**one.labels, **_numbers(result)} for one, result in zip(self.runs, self.results, strict=True)
+            {**one.labels, **numbers(result)} for one, result in zip(self.runs, self.results, strict=True)
         ]
         columns = {key: [row[key] for row in rows] for key in (rows[0] if rows else {})}
-        return Table(columns, name=self.name or "sweep", optional=TIMES)
+        return Table(columns, name=self.name or "sweep", optional=[name for name in TIMES if name in columns])
 
     def __str__(self) -> str:
         return self.table.text()
@@ -291,8 +296,32 @@ def _numbers(result: Result) -> dict[str, Any]:
     }
 
 
+def _step_numbers(result: Result) -> dict[str, Any]:
+    numbers = _numbers(result)
+    kept = ("queue_peak_bytes", "paused_ps", "drops", "status")
+    return {
+        **step_numbers(result.tables),
+        **{PORT_NAMES.get(name, name): numbers[name] for name in kept},
+    }
+
+
+PORT_NAMES = {"paused_ps": "ports_paused_ps"}
+"""Of what ports did, where ranks have a column of that name."""
+
 TIMES = ("done_ps", "fct_median_ps", "fct_p99_ps", "fct_max_ps")
 RESULT_COLUMNS = frozenset(
-    (*TIMES, "slowdown_max", "queue_peak_bytes", "marks", "paused_ps", "drops", "retransmitted", "status")
+    (
+        *(
+            *TIMES,
+            "slowdown_max",
+            "queue_peak_bytes",
+            "marks",
+            "paused_ps",
+            "drops",
+            "retransmitted",
+            "status",
+        ),
+        *("step_ps", *PART_COLUMNS, "efficiency", "mfu", "ports_paused_ps"),
+    )
 )
 """Columns of `SweepResult.table` that are no axes."""

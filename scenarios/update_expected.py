@@ -131,6 +131,20 @@ CASES: dict[str, Case] = {
         "deadlock_clos_bounce.toml", ("run.deadlock=report", "run.until=3ms", *WATCHDOG)
     ),
     "deadlock_avoided": Case("deadlock_avoided.toml"),
+    "pipeline_1f1b": Case("pipeline_1f1b.toml"),
+    "pipeline_1f1b as GPipe": Case("pipeline_1f1b.toml", ("traffic[0].schedule=gpipe",)),
+    "pipeline_1f1b as ZB1P": Case("pipeline_1f1b.toml", ("traffic[0].schedule=zb1p",)),
+    "pipeline_1f1b as DualPipe": Case("pipeline_1f1b.toml", ("traffic[0].schedule=dualpipe",)),
+    "straggler": Case("straggler.toml"),
+    "straggler without": Case("straggler.toml", ("traffic[0].slowness=[]",)),
+    **swept("moe_uniform.toml"),
+    **swept("moe_hot_expert.toml"),
+    **swept("moe_node_limited.toml"),
+    **swept("topk_compression.toml"),
+    **swept("sequence_packing.toml"),
+    **swept("checkpoint_burst.toml"),
+    **swept("oversubscribed_step.toml"),
+    "llama3_405b_step": Case("llama3_405b_step.toml"),
 }
 """Every case by its name."""
 
@@ -138,6 +152,7 @@ CASES: dict[str, Case] = {
 def measure(result: fabric.Result) -> dict[str, Any]:
     """Return what is kept of a run, as plain data."""
     summary = result.summary
+    steps = result.tables.get("steps", ())
     collectives = {row["job"]: int(row["max_ps"]) for row in summary["collectives"]}
     return {
         "status": result.status,
@@ -150,6 +165,7 @@ def measure(result: fabric.Result) -> dict[str, Any]:
         },
         **({"collective_ps": collectives} if collectives else {}),
         **({"deadlocks": _deadlocks(result)} if result.deadlocks else {}),
+        **({"steps": [step_entry(row) for row in steps]} if len(steps) else {}),
         "queue_peak_bytes": int(result.ports["queue_peak_bytes"].max()),
         "marks": summary["marks"],
         "paused_ps": summary["pauses"]["paused_ps"],
@@ -169,6 +185,12 @@ def _deadlocks(result: fabric.Result) -> list[dict[str, Any]]:
         }
         for one in result.deadlocks
     ]
+
+
+def step_entry(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is kept of a step of a training job: its time and where it went, in whole picoseconds."""
+    parts = ("duration_ps", "compute_ps", "exposed_ps", "bubble_ps", "waiting_ps")
+    return {"job": str(row["job"]), **{name: round(float(row[name])) for name in parts}}
 
 
 def expected_of(case: Case, result: fabric.Result) -> dict[str, Any]:

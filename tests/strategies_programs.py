@@ -23,7 +23,6 @@ __all__ = ["scenarios_with_programs"]
 def scenarios_with_programs(draw: st.DrawFn) -> tuple[Scenario, Job]:
     """A scenario with its own traffic, and a program that runs beside it."""
     scenario = draw(scenarios())
-    scenario = scenario.replace(run=scenario.run.replace(ties="fair"))
     rng = Random(draw(st.integers(0, 2**32 - 1)))
     payload = int(scenario.transport.payload)
     job = random_job(rng, hosts_of(scenario.topology), most_bytes=payload * pick(draw, (4, 1, 12, 40)))

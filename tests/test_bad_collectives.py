@@ -94,6 +94,7 @@ BAD: dict[str, tuple[str, str, str, str]] = {
     "no channels": (ring(channels="0"), "traffic[0].channels", "0", "an integer from 1 to "),
     "too many channels": (ring(channels="1000"), "channels", "1000", "256"),
     "no chunk": (ring(chunk="0"), "traffic[0].chunk", "0B", "above 0"),
+    "too often": (ring(repeat="2147483647"), "traffic[0].repeat", "2147483647", "at most "),
     "never": (ring(repeat="0"), "traffic[0].repeat", "0", "an integer from 1 to "),
     # Options
     "no such option": (

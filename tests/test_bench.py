@@ -257,7 +257,7 @@ class TestSlowestLink:
 
     def test_nothing_is_as_good_as_the_way_to_a_reducer(self) -> None:
         """All of a leaf's sums go to one spine: no collision, though its other uplinks are idle."""
-        topology = fabric.LeafSpine(leaves=2, spines=2, hosts_per_leaf=4, reducers="*")
+        topology = fabric.LeafSpine(leaves=2, spines=2, hosts_per_leaf=4, reducers=("*",))
         found, _ = self.of(
             fabric.Collective(algorithm="in_network", size="4MB", chunk="64KB"), topology=topology
         )

@@ -348,6 +348,15 @@ class TestPublicNames:
         stdout, stderr = process.communicate(timeout=20)
         assert (stdout.strip(), stderr) == ("[]", "")
 
+    def test_help_is_light(self) -> None:
+        heavy = ("matplotlib", "networkx", "msgspec", "numpy")
+        code = (
+            "import sys; from fabric.cli.main import parser; parser().format_help()\n"
+            f"print([name for name in {heavy!r} if name in sys.modules])"
+        )
+        stdout, stderr = start_python("-c", code).communicate(timeout=20)
+        assert (stdout.strip(), stderr) == ("[]", "")
+
     def test_a_run_imports_no_pictures(self) -> None:
         code = (
             "import sys, fabric\n"

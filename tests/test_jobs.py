@@ -12,6 +12,7 @@ import fabric
 from fabric.errors import SpecError
 from fabric.lower import lower
 from fabric.lowering.programs import lower_jobs
+from fabric.spec.ns3_hpcc import ns3_hpcc
 from fabric.topology import build_network
 from fabric.workload import Job, ProgramBuilder, build_jobs
 from fabric.workload.collectives import build_template
@@ -69,11 +70,37 @@ class TestJobs:
             jobs_of(scenario_of(ring(**fields)))
         assert caught.value.path == path
 
-    def test_ties_by_start_are_for_flows(self) -> None:
-        by_start = scenario_of(ring(), run=fabric.Run(timing="ns3", ties="transmission_start"))
-        with pytest.raises(SpecError, match="takes no whole nanoseconds") as caught:
-            lower(by_start)
-        assert caught.value.path == "run.ties"
+    def test_in_ticks_and_orders_of_ns3(self) -> None:
+        """Times of ranks are rounded up to whole nanoseconds; both engines take the same turns."""
+        scenario = scenario_of(
+            ring(jitter="3us", ranks_per_host=2, size="100KB"),
+            nic=fabric.Nic(queue_pairs="in_turn", copy_rate="100Gbps", copy_latency="1500ps"),
+            run=fabric.Run(timing="ns3", ties="transmission_start"),
+        )
+        program = lower(scenario).program
+        assert program is not None
+        assert (program.operation_compute_ps > 0).any()
+        assert not (program.operation_compute_ps % 1000).any()
+        assert (program.local_latency_ps, program.local_tick_ps) == (2000, 1000)
+        native, readable = (fabric.run(scenario, engine=engine) for engine in ("native", "reference"))
+        assert native.status == readable.status == "FINISHED"
+        assert native.fingerprint == readable.fingerprint
+        assert native.ranks["left_ps"].tolist() == readable.ranks["left_ps"].tolist()
+
+    def test_on_the_fabric_of_the_hpcc_simulator(self) -> None:
+        """With its whole preset: a ring and an all-to-all at once."""
+        link = fabric.Link(rate="100Gbps", delay="1us")
+        scenario = fabric.Scenario(
+            topology=fabric.LeafSpine(leaves=2, spines=2, hosts_per_leaf=2, host_link=link, fabric_link=link),
+            traffic=[
+                fabric.Collective(algorithm="ring", size="200KB"),
+                fabric.Collective(collective="all_to_all", algorithm="direct", size="200KB"),
+            ],
+            **ns3_hpcc(),
+        )
+        native, readable = (fabric.run(scenario, engine=engine) for engine in ("native", "reference"))
+        assert native.status == "FINISHED"
+        assert native.fingerprint == readable.fingerprint
 
     def test_a_rank_needs_a_host(self) -> None:
         work = ProgramBuilder(2)

@@ -141,7 +141,7 @@ def test_both_engines_reduce_alike() -> None:
 )
 def test_levels(topology: fabric.Topology, fan_in: tuple[int, ...], expected: list[str]) -> None:
     """One reducer at each switch on the way up, and pods whose spines share a core."""
-    network = build_network(topology.replace(reducers="*"))
+    network = build_network(topology.replace(reducers=("*",)))
     ranks = network.n_end_hosts
     found, reducers = reduction_tree(network, range(ranks))
     assert found == fan_in
@@ -162,7 +162,7 @@ def test_three_levels_take_another_spine_where_the_first_has_no_core_with_a_redu
 
 
 FILE = """
-topology = { kind = "fat_tree", k = 4, reducers = "*" }
+topology = { kind = "fat_tree", k = 4, reducers = ["*"] }
 traffic = [{ kind = "collective", algorithm = "in_network", size = "4MB", chunk = "64KB" }]
 """
 
@@ -198,16 +198,20 @@ def test_from_a_file_alone(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -
 def test_other_traffic_leaves_reducers_out(traffic: fabric.Traffic) -> None:
     """It is the same with and without them."""
     plain = fabric.run(fabric.Scenario(topology=LEAF_SPINE, traffic=[traffic])).flows
-    beside = fabric.run(fabric.Scenario(topology=LEAF_SPINE.replace(reducers="*"), traffic=[traffic])).flows
+    beside = fabric.run(
+        fabric.Scenario(topology=LEAF_SPINE.replace(reducers=("*",)), traffic=[traffic])
+    ).flows
     for column in ("source", "destination", "size_bytes", "start_ps"):
         assert plain[column].tolist() == beside[column].tolist()
 
 
 def test_no_switch_of_that_name() -> None:
     scenario = fabric.Scenario(
-        topology=LEAF_SPINE.replace(reducers="core*"), traffic=[fabric.AllToAll(size=1)]
+        topology=LEAF_SPINE.replace(reducers=("core*",)), traffic=[fabric.AllToAll(size=1)]
     )
-    with pytest.raises(SpecError, match=r"topology.reducers: 'core\*' is not allowed; expected a pattern"):
+    with pytest.raises(
+        SpecError, match=r"topology.reducers\[0\]: 'core\*' is not allowed; expected a pattern"
+    ):
         fabric.run(scenario)
 
 

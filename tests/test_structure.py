@@ -35,7 +35,9 @@ LAYERS: dict[str, set[str]] = {
     "failures": {"errors", "keyed_hash", "spec", "topology", "units"},
     "workload": {"errors", "formats", "keyed_hash", "spec", "topology", "units"},
     "scenario": {"errors", "formats", "spec"},
-    "lower": {"errors", "lowered", "lowering", "routing", "spec", "topology", "units", "workload"},
+    "jobs": {"spec", "topology", "training", "workload"},
+    "loads": {"lowered", "routing", "workload"},
+    "lower": {"errors", "jobs", "lowered", "lowering", "routing", "spec", "topology", "units", "workload"},
     "lowering": {
         *("errors", "failures", "keyed_hash", "lowered", "reroute", "routing", "spec", "topology", "units"),
         "workload",
@@ -46,15 +48,32 @@ LAYERS: dict[str, set[str]] = {
     "reference": {"lowered"},
     "result": {"analysis", "io", "lowered", "units", "version"},
     "io": {"errors", "result", "version"},
-    "outcome": {"analysis", "errors", "lowered", "result", "routing", "spec", "topology", "workload"},
+    "outcome": {
+        *("analysis", "errors", "loads", "lowered", "result", "routing", "spec", "topology", "workload"),
+    },
     "progress": {"lowered", "outcome", "result"},
     "given": {"errors", "spec", "topology", "workload"},
     "simulate": {
-        *("_core", "errors", "given", "interrupt", "lower", "outcome", "progress", "reference", "result"),
+        *(
+            "_core",
+            "errors",
+            "given",
+            "interrupt",
+            "jobs",
+            "lower",
+            "outcome",
+            "progress",
+            "reference",
+            "result",
+        ),
         *("scenario", "spec", "topology", "units", "workload"),
     },
     "sweep": {"errors", "io", "result", "scenario", "simulate", "spec"},
-    "training": {"errors", "formats", "keyed_hash", "scenario", "spec", "workload"},
+    "training": {"errors", "formats", "keyed_hash", "scenario", "spec", "topology", "units", "workload"},
+    "step": {
+        *("_core", "errors", "lower", "outcome", "result", "scenario", "simulate", "spec", "sweep"),
+        *("topology", "workload"),
+    },
     "checks": {
         *("analysis", "errors", "lower", "lowered", "lowering", "result", "spec", "topology", "units"),
         "workload",
@@ -73,7 +92,7 @@ LAYERS: dict[str, set[str]] = {
     "cli": {
         *("bench", "checks", "convert", "errors", "failures", "formats", "interrupt", "io", "plot"),
         *("resilience", "result", "scenario"),
-        *("simulate", "spec", "sweep", "topology", "training", "units", "validation", "version"),
+        *("simulate", "spec", "step", "sweep", "topology", "training", "units", "validation", "version"),
     },
     "__main__": {"cli"},
 }

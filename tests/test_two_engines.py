@@ -384,8 +384,9 @@ EXPECTED_OF_FAILURES = (
 
 EXPECTED_OF_PROGRAMS = (
     *("FINISHED", "UNTIL", "sent again", "PAUSE", "joins", "copies", "eager", "computing"),
-    "an order of own sends",
+    *("an order of own sends", "slow for a while"),
     *("own sizes", "many frames", "without bytes", "several messages", "in turn"),
+    "ties by start",
 )
 
 
@@ -409,7 +410,9 @@ def what_happened_to_program(outcome: Outcome) -> Iterator[str]:
         "without bytes": (program.operation_bytes == 0) & (program.operation_pieces < 0),
         "many frames": sent > 10,
         "in turn": outcome.lowered.node_takes_turns if sent.any() else sent,
+        "ties by start": outcome.lowered.ties_by_start if sent.any() else sent,
         "an order of own sends": program.transfer_follower,
+        "slow for a while": program.slow_factor,
         "several messages": np.unique(program.operation_lanes, return_counts=True)[1] > 1,
     }
     yield from (name for name, value in happened.items() if np.any(value))

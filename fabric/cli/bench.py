@@ -8,7 +8,6 @@ from typing import Any
 
 from fabric.cli.common import DONE, add_overrides, file_name, image_format_of, load, out_path, watch
 from fabric.errors import FabricError, SpecError
-from fabric.scenario import override_value
 from fabric.units import QuantityError, Size
 
 __all__ = ["add"]
@@ -121,6 +120,8 @@ def _bench_of(options: argparse.Namespace) -> Any:
 
 def _option(text: str) -> tuple[str, Any]:
     """An option of an algorithm, its value read as TOML."""
+    from fabric.scenario import override_value
+
     name, equals, value = text.partition("=")
     if not equals or not name.strip().isidentifier():
         raise SpecError("--option", text, "NAME=VALUE, such as window=8")

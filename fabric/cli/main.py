@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from fabric.cli import bench, check, convert, failures, matrix, plot, run, schema, topo, validate
+from fabric.cli import bench, check, convert, failures, matrix, plot, run, schema, step, topo, validate
 from fabric.cli.common import DONE, INTERRUPTED, REFUSED
 from fabric.errors import FabricError
 from fabric.units import QuantityError
@@ -79,6 +79,6 @@ def parser() -> argparse.ArgumentParser:
     whole = _Parser(prog="fabric", description="Packet-level network emulator for AI training clusters.")
     whole.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
     commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (run, bench, plot, topo, check, failures, convert, validate, matrix, schema):
+    for command in (run, step, bench, plot, topo, check, failures, convert, validate, matrix, schema):
         command.add(commands)
     return whole

@@ -14,7 +14,7 @@ __all__ = ["add"]
 
 def add(commands: Any) -> None:
     parser = commands.add_parser("matrix", help="describe and draw who sends how much in a training step")
-    parser.add_argument("job", metavar="FILE", help="training job (TOML)")
+    parser.add_argument("job", metavar="FILE", help="training job, or scenario with one (TOML)")
     parser.add_argument(
         "--per",
         type=int,

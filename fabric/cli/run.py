@@ -21,10 +21,13 @@ from fabric.cli.plot import draw
 from fabric.errors import FabricError, SpecError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from fabric.result import Result
     from fabric.spec import Scenario
+    from fabric.sweep import SweepResult
 
-__all__ = ["add"]
+__all__ = ["add", "swept"]
 
 FEW_SIZES = 6
 """Different sizes of flows up to which completion times say more than slowdown by size."""
@@ -71,7 +74,7 @@ def _run(options: argparse.Namespace) -> int:
         options.sources, overrides, start_unit=options.start_unit, first_start=options.first_start
     )
     target = out_path(options) or Path("results", file_name(scenario.name, options.sources[0]))
-    scenario = _swept(scenario, options.sweep)
+    scenario = swept(scenario, options.sweep)
     if scenario.sweep:
         return _run_sweep(scenario, target, options)
     check_target(target)
@@ -99,7 +102,7 @@ def _run(options: argparse.Namespace) -> int:
     return INTERRUPTED if interrupted else DONE
 
 
-def _swept(scenario: Scenario, axes: Sequence[str]) -> Scenario:
+def swept(scenario: Scenario, axes: Sequence[str]) -> Scenario:
     """Return the scenario with the axes of `--sweep` added to those that it has."""
     from fabric.scenario import override_value
 
@@ -114,10 +117,21 @@ def _swept(scenario: Scenario, axes: Sequence[str]) -> Scenario:
     return scenario.replace(sweep=sweep) if axes else scenario
 
 
+def _compared(sweep: SweepResult) -> Axes:
+    """Return the picture of a sweep: steps of training jobs, else what flows or programs took, and queues."""
+    from fabric.plot import comparison, step_shares
+
+    table = sweep.table
+    if "step_ps" in table:
+        return step_shares(table, axes=sweep.axes, title_text=sweep.name)
+    shown = "fct_max_ps" if (table["fct_max_ps"] >= 0).any() else "done_ps"
+    return comparison(table, axes=sweep.axes, columns=(shown, "queue_peak_bytes"))[0]
+
+
 def _run_sweep(scenario: Scenario, target: Path, options: argparse.Namespace) -> int:
     from fabric.interrupt import InterruptRequest
     from fabric.io.files import write_whole
-    from fabric.plot import comparison, to_image
+    from fabric.plot import to_image
     from fabric.sweep import check_sweep_target, run_sweep, save_sweep, sweep_runs
 
     runs = sweep_runs(scenario)
@@ -135,9 +149,7 @@ def _run_sweep(scenario: Scenario, target: Path, options: argparse.Namespace) ->
     if sweep.interrupted or interrupt.requested:
         return INTERRUPTED
     if not options.no_plot:
-        shown = "fct_max_ps" if (sweep.table["fct_max_ps"] >= 0).any() else "done_ps"
-        panels = comparison(sweep.table, axes=sweep.axes, columns=(shown, "queue_peak_bytes"))
-        write_whole(target / "sweep.png", to_image(panels[0]))
+        write_whole(target / "sweep.png", to_image(_compared(sweep)))
         if not options.quiet:
             print(f"  picture     {target / 'sweep.png'}")
     return DONE

@@ -79,7 +79,9 @@ cdef inline void open_sender(World* w, u32 flow, Sender* s, i64 time_ps) noexcep
         s.flags |= SENDER_SELECTIVE
     if w.transports[s.transport].path_mode:
         s.flags |= SENDER_SPREADS
-    w.flow_started_ps[flow] = time_ps - (START_PHASE_PS if w.ties_by_start else 0)
+    w.flow_started_ps[flow] = time_ps
+    if w.ties_by_start and flow < w.first_connection:
+        w.flow_started_ps[flow] -= START_PHASE_PS
     if s.record & FLOW_RECORD_RATE:
         record_rate(w, flow, time_ps, line_rate(w, s), s.window_frames)
 

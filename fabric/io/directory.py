@@ -34,18 +34,12 @@ from fabric.result.result import STATUSES
 from fabric.result.series import STREAM_OF
 
 from .files import flush_directory, write_flushed
+from .names import DRAWN, PICTURES, SCENARIO, SUMMARY, TABLES
 
 __all__ = ["FORMAT", "check_target", "is_result", "load", "save"]
 
 FORMAT = "fabric-result-1"
 """Name and version of the layout, in `summary.json`."""
-
-SCENARIO, SUMMARY, TABLES = "scenario.toml", "summary.json", "tables.npz"
-PICTURES = (".png", ".pdf", ".svg")
-"""Endings of pictures."""
-
-DRAWN = ("queues", "fct", "slowdown", "utilisation", "rates", "deadlock", "pauses")
-"""Names of pictures that are drawn into a result's directory later; they go when it is replaced."""
 
 COMPRESSED_BYTES = 64_000_000
 """Tables up to this size are compressed; larger ones are not worth the wait."""

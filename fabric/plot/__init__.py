@@ -16,8 +16,10 @@ from .pauses import pause_tree
 from .queues import queues
 from .rates import rates
 from .redundancy import redundancy
+from .step_shares import scale_curve, step_shares
 from .style import to_image
 from .through_failure import through_failure
+from .timeline import timeline
 from .topology import topology
 from .utilisation import utilisation
 
@@ -33,9 +35,12 @@ __all__ = [
     "queues",
     "rates",
     "redundancy",
+    "scale_curve",
     "side_by_side",
     "slowdown_by_size",
+    "step_shares",
     "through_failure",
+    "timeline",
     "to_image",
     "topology",
     "utilisation",

@@ -158,7 +158,7 @@ class Host(Node):
             self._enter_if_sendable(sender, now_ps)
 
     def _start(self, sender: Sender, now_ps: int) -> None:
-        sender.started_ps = now_ps - self.environment.phases.start_ps
+        sender.started_ps = now_ps - (0 if sender.flow.is_connection else self.environment.phases.start_ps)
         self.environment.recorder.on_rate(
             sender.line_bps,
             flow=sender.flow.number,

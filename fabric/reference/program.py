@@ -110,7 +110,8 @@ class Walker:
         compute_ps = self.program.operation_compute_ps[operation]
         if compute_ps:
             host = self.program.task_host[task]
-            self._clock.schedule_timer(now_ps + compute_ps, host, TimerKind.BEGIN, task)
+            end_ps = self.program.compute_end_ps(task, now_ps, compute_ps)
+            self._clock.schedule_timer(end_ps, host, TimerKind.BEGIN, task)
         else:
             self.on_begin(task, now_ps)
 
@@ -222,6 +223,7 @@ class Walker:
     ) -> None:
         connection, rate_bps = self._local[number], self.program.local_rate_bps
         copy_ps = int(float(size_bytes) * BYTE_PS_AT_1_BPS / float(rate_bps)) if rate_bps else 0
+        copy_ps += -copy_ps % self.program.local_tick_ps
         connection.busy_ps = max(connection.busy_ps, now_ps) + copy_ps
         connection.under_way.append((operation, transfer))
         arrival_ps = connection.busy_ps + self.program.local_latency_ps

@@ -19,6 +19,7 @@ import numpy as np
 from fabric.analysis.stats import percentiles
 
 from .summary_collectives import collective_rows, collectives_text, slowest_link_row, slowest_link_text
+from .summary_training import apart_from_training, training_rows, training_text
 from .table import Array, Table
 from .text import align, count_text, counted, size_text, time_text
 
@@ -66,7 +67,8 @@ class Summary(Mapping[str, Any]):
                 "fct_ps": _spread(result.flows["fct_ps"]),
                 "slowdown": _spread(result.flows["slowdown"]),
                 "patterns": _patterns(result.flows),
-                "collectives": collective_rows(result.operations),
+                "collectives": collective_rows(apart_from_training(result)),
+                "training": training_rows(result),
                 "slowest_link": slowest_link_row(result),
                 "slowest_flows": _slowest_flows(result.flows),
                 "fullest_queues": _fullest_queues(result.classes),
@@ -102,6 +104,7 @@ class Summary(Mapping[str, Any]):
             ("took", self._took_text()),
             ("ended", self["stopped"]),
             ("collectives", collectives_text(self["collectives"][:LISTED_PATTERNS])),
+            ("training", training_text(self["training"])),
             ("slowest link", slowest_link_text(self["slowest_link"])),
             ("completion", self._completion_text()),
             ("slowest flows", self._slowest_text()),
@@ -147,7 +150,8 @@ class Summary(Mapping[str, Any]):
 
     def _completion_text(self) -> str:
         if not self["fct_ps"]["count"]:
-            return "no flow was delivered" if self["flows"] or not self["collectives"] else ""
+            jobs = self["collectives"] or self["training"]
+            return "no flow was delivered" if self["flows"] or not jobs else ""
         parts = self["patterns"] if len(self["patterns"]) <= LISTED_PATTERNS else {"all": self}
         header = ["", "flows", "time: median", "99 %", "longest", "slowdown: median", "99 %", "largest"]
         rows = [[name, *_spread_texts(part)] for name, part in parts.items()]

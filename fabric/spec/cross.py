@@ -18,6 +18,7 @@ from fabric.spec.decode import did_you_mean
 from fabric.spec.link import LARGEST_FRAME_BYTES
 from fabric.spec.topology import host_count, links_of
 from fabric.spec.traffic import Flow, Flows, Incast, Poisson, Traffic
+from fabric.spec.training.entry import Training
 from fabric.spec.transport import Transport
 from fabric.units import Duration, Size
 
@@ -155,7 +156,7 @@ def _length_problems(scenario: Scenario, entry: Traffic, path: str) -> Iterator[
     sizes: list[tuple[str, Size]] = []
     if isinstance(entry, Flows):
         sizes += [(f"{path}.flows[{index}].size", flow.size) for index, flow in enumerate(entry.flows)]
-    elif not isinstance(entry, Poisson) and entry.size is not None:
+    elif not isinstance(entry, Poisson | Training) and entry.size is not None:
         sizes.append((f"{path}.size", entry.size))
     if isinstance(entry, Incast) and entry.victim_size is not None:
         sizes.append((f"{path}.victim_size", entry.victim_size))

@@ -32,9 +32,9 @@ class GraphFile(Spec, frozen=True, kw_only=True, tag_field="kind", tag="graph"):
         What an edge does not say.
     overrides : tuple of LinkOverride
         What differs on some links from what the file says.
-    reducers : str, optional
-        Which switches have a reducer beside them, for in-network reduction, as a pattern of their names.
-        None (default): none has.
+    reducers : tuple of str
+        Which switches have a reducer beside them, for in-network reduction, as patterns of their names.
+        Default: none.
     """
 
     FILES: ClassVar[tuple[str, ...]] = ("file",)
@@ -42,7 +42,7 @@ class GraphFile(Spec, frozen=True, kw_only=True, tag_field="kind", tag="graph"):
     file: str
     link: Link = msgspec.field(default_factory=Link)
     overrides: tuple[LinkOverride, ...] = ()
-    reducers: str | None = None
+    reducers: tuple[str, ...] = ()
 
     def problems(self) -> Iterator[Problem]:
         if not self.file:

@@ -35,6 +35,7 @@ from fabric.spec.sweep import sweep_problems
 from fabric.spec.switch import Switch
 from fabric.spec.topology import Clos3, FatTree, GraphFile, LeafSpine, RailOptimized, SingleSwitch
 from fabric.spec.traffic import AllToAll, Collective, Flows, Incast, Permutation, Poisson, Program, Uniform
+from fabric.spec.training.entry import Training
 from fabric.spec.transport import Transport
 
 __all__ = ["Scenario"]
@@ -54,7 +55,7 @@ class Scenario(Spec, frozen=True, kw_only=True):
     topology : SingleSwitch, LeafSpine, Clos3, FatTree, RailOptimized or GraphFile
         Hosts, switches, links; `kind` in a file is the name with underscores ("leaf_spine"), "graph"
         for the last.
-    traffic : tuple of Flows, Incast, Permutation, Uniform, AllToAll, Poisson, Collective, Program
+    traffic : tuple of Flows, Incast, Permutation, Uniform, AllToAll, Poisson, Collective, Program, Training
         At least one entry.
     switch : Switch
         Every switch.
@@ -93,7 +94,9 @@ class Scenario(Spec, frozen=True, kw_only=True):
     question: str = ""
     expect: str = ""
     topology: SingleSwitch | LeafSpine | Clos3 | FatTree | RailOptimized | GraphFile
-    traffic: tuple[Flows | Incast | Permutation | Uniform | AllToAll | Poisson | Collective | Program, ...]
+    traffic: tuple[
+        Flows | Incast | Permutation | Uniform | AllToAll | Poisson | Collective | Program | Training, ...
+    ]
     switch: Switch = msgspec.field(default_factory=Switch)
     nic: Nic = msgspec.field(default_factory=Nic)
     transport: Transport = msgspec.field(default_factory=Transport)

@@ -66,16 +66,16 @@ class SingleSwitch(Spec, frozen=True, kw_only=True, tag_field="kind", tag="singl
         Parallel links of each host. Default 1.
     overrides : tuple of LinkOverride
         What differs on some of its links. Default: nothing.
-    reducers : str, optional
-        Which switches have a reducer beside them, for in-network reduction, as a pattern of their names.
-        None (default): none has.
+    reducers : tuple of str
+        Which switches have a reducer beside them, for in-network reduction, as patterns of their names.
+        Default: none.
     """
 
     hosts: int
     link: Link = msgspec.field(default_factory=Link)
     ports_per_host: int = 1
     overrides: tuple[LinkOverride, ...] = ()
-    reducers: str | None = None
+    reducers: tuple[str, ...] = ()
 
     def problems(self) -> Iterator[Problem]:
         yield from _counts(self, "hosts")
@@ -110,9 +110,9 @@ class LeafSpine(Spec, frozen=True, kw_only=True, tag_field="kind", tag="leaf_spi
         `fabric_link`, which then must not be given another (rounded to whole bit/s).
     overrides : tuple of LinkOverride
         What differs on some of its links. Default: nothing.
-    reducers : str, optional
-        Which switches have a reducer beside them, for in-network reduction, as a pattern of their names.
-        None (default): none has.
+    reducers : tuple of str
+        Which switches have a reducer beside them, for in-network reduction, as patterns of their names.
+        Default: none.
 
     Examples
     --------
@@ -130,7 +130,7 @@ class LeafSpine(Spec, frozen=True, kw_only=True, tag_field="kind", tag="leaf_spi
     planes: int = 1
     oversubscription: float | None = None
     overrides: tuple[LinkOverride, ...] = ()
-    reducers: str | None = None
+    reducers: tuple[str, ...] = ()
 
     def settle(self) -> None:
         rate = self._uplink_rate()
@@ -201,9 +201,9 @@ class Clos3(Spec, frozen=True, kw_only=True, tag_field="kind", tag="clos3"):
         serves `hosts_per_leaf` hosts, and port j of a host goes to leaf j of its group.
     overrides : tuple of LinkOverride
         What differs on some of its links. Default: nothing.
-    reducers : str, optional
-        Which switches have a reducer beside them, for in-network reduction, as a pattern of their names.
-        None (default): none has.
+    reducers : tuple of str
+        Which switches have a reducer beside them, for in-network reduction, as patterns of their names.
+        Default: none.
     """
 
     pods: int
@@ -217,7 +217,7 @@ class Clos3(Spec, frozen=True, kw_only=True, tag_field="kind", tag="clos3"):
     links_per_pair: int = 1
     ports_per_host: int = 1
     overrides: tuple[LinkOverride, ...] = ()
-    reducers: str | None = None
+    reducers: tuple[str, ...] = ()
 
     def problems(self) -> Iterator[Problem]:
         yield from _counts(
@@ -252,16 +252,16 @@ class FatTree(Spec, frozen=True, kw_only=True, tag_field="kind", tag="fat_tree")
         Default 1; divides k/2. As in `Clos3`; there are so many times fewer hosts.
     overrides : tuple of LinkOverride
         What differs on some of its links. Default: nothing.
-    reducers : str, optional
-        Which switches have a reducer beside them, for in-network reduction, as a pattern of their names.
-        None (default): none has.
+    reducers : tuple of str
+        Which switches have a reducer beside them, for in-network reduction, as patterns of their names.
+        Default: none.
     """
 
     k: int
     link: Link = msgspec.field(default_factory=Link)
     ports_per_host: int = 1
     overrides: tuple[LinkOverride, ...] = ()
-    reducers: str | None = None
+    reducers: tuple[str, ...] = ()
 
     def problems(self) -> Iterator[Problem]:
         if not 2 <= self.k <= 256 or self.k % 2:
@@ -321,9 +321,9 @@ class RailOptimized(Spec, frozen=True, kw_only=True, tag_field="kind", tag="rail
         A rail has a leaf for this many servers. None (default): one leaf for all.
     overrides : tuple of LinkOverride
         What differs on some of its links. Default: nothing.
-    reducers : str, optional
-        Which switches have a reducer beside them, for in-network reduction, as a pattern of their names.
-        None (default): none has.
+    reducers : tuple of str
+        Which switches have a reducer beside them, for in-network reduction, as patterns of their names.
+        Default: none.
     """
 
     servers: int
@@ -336,7 +336,7 @@ class RailOptimized(Spec, frozen=True, kw_only=True, tag_field="kind", tag="rail
     scale_up_switches: int = 1
     servers_per_rail_leaf: int | None = None
     overrides: tuple[LinkOverride, ...] = ()
-    reducers: str | None = None
+    reducers: tuple[str, ...] = ()
 
     def problems(self) -> Iterator[Problem]:
         yield from _counts(self, "servers", "accelerators_per_server", "links_per_pair", "scale_up_switches")

@@ -68,9 +68,9 @@ def build_network(topology: Topology, *, base_dir: str | Path | None = None) -> 
     128
     """
     network = apply_overrides(_generate(topology, base_dir), topology.overrides)
-    if topology.reducers is None:
+    if not topology.reducers:
         return network
-    return attach_reducers(network, topology.reducers, path="topology.reducers")
+    return attach_reducers(network, *topology.reducers, path="topology.reducers")
 
 
 def apply_overrides(

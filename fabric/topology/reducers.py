@@ -24,7 +24,7 @@ from fabric.topology.patterns import REDUCER_SUFFIX
 __all__ = ["attach_reducers", "reduction_tree"]
 
 
-def attach_reducers(network: Network, switches: str = "*", *, path: str = "switches") -> Network:
+def attach_reducers(network: Network, *switches: str, path: str = "switches") -> Network:
     """Give switches a reducer each, called "leaf0.reducer".
 
     Numbers of hosts and cables stay, those of switches grow. Patterns of hosts find a reducer if they end
@@ -33,15 +33,15 @@ def attach_reducers(network: Network, switches: str = "*", *, path: str = "switc
     Parameters
     ----------
     network : Network
-    switches : str
-        A pattern of their names.
+    *switches : str
+        Patterns of their names; all of them unless given.
     path : str
         What errors call that.
 
     Raises
     ------
     SpecError
-        If no switch is called so.
+        If no switch is called as a pattern says.
 
     Examples
     --------
@@ -52,9 +52,14 @@ def attach_reducers(network: Network, switches: str = "*", *, path: str = "switc
     (('switch0.reducer', 'switch0'), 4)
     """
     hosts = network.n_hosts
-    chosen = [n for n in range(hosts, network.n_nodes) if fnmatchcase(network.names[n], switches)]
-    if not chosen:
-        raise SpecError(path, switches, f"a pattern of names such as {network.names[hosts]!r}")
+    found: set[int] = set()
+    for number, pattern in enumerate(switches or ("*",)):
+        matching = [n for n in range(hosts, network.n_nodes) if fnmatchcase(network.names[n], pattern)]
+        if not matching:
+            allowed = f"a pattern of names such as {network.names[hosts]!r}"
+            raise SpecError(f"{path}[{number}]", pattern, allowed)
+        found.update(matching)
+    chosen = sorted(found)
     count = len(chosen)
     ends = np.concatenate([network.link_a, network.link_b]).astype(np.int64)
     rates = np.zeros(network.n_nodes, dtype=np.int64)
@@ -132,7 +137,7 @@ def reduction_tree(
     if without:
         shown = f"ranks at {network.names[without[0]]}"
         raise SpecError(
-            path, shown, 'ranks at switches that have a reducer (such as topology.reducers = "*")'
+            path, shown, 'ranks at switches that have a reducer (such as topology.reducers = ["*"])'
         )
     above = _levels_above(network, leaves, below=set())
     if above is None:
