@@ -21,6 +21,7 @@ from fabric.errors import SpecError
 from fabric.lowered import OPEN_END_PS, Lowered
 from fabric.lowering.buffers import buffer_columns
 from fabric.lowering.dependencies import dependency_columns
+from fabric.lowering.failures import plan_failures
 from fabric.lowering.flows import flow_columns
 from fabric.lowering.paths import path_columns
 from fabric.lowering.ports import node_columns, port_columns
@@ -28,9 +29,10 @@ from fabric.lowering.programs import lower_jobs
 from fabric.lowering.recording import record_columns
 from fabric.lowering.ticks import ns3_ticks_ps
 from fabric.lowering.transports import pattern_transports
-from fabric.routing import Routes, find_routes
-from fabric.spec.run import Run
+from fabric.routing import Routes
+from fabric.spec.run import DEADLOCK_MODES, Run
 from fabric.spec.scenario import Scenario
+from fabric.spec.switch import Watchdog
 from fabric.topology.build import build_network
 from fabric.topology.network import Network
 from fabric.units import Duration
@@ -40,6 +42,9 @@ from fabric.workload.job import Job
 __all__ = ["lookahead_ps", "lower", "lower_with_flows"]
 
 PS_PER_NS = 1000
+WATCHDOG_ACTIONS = ("alert", "drop", "forward")
+"""By the number that an engine knows them by."""
+WATCHDOG_FIELDS = ("poll_ps", "detect_polls", "restore_polls", "restores_by_time", "action")
 
 
 def lower(
@@ -85,10 +90,11 @@ def lower(
     if network is None:
         network = build_network(scenario.topology, base_dir=base_dir)
     if flows is None:
-        from fabric.workload import build_flows, build_jobs
+        from fabric.jobs import scenario_jobs
+        from fabric.workload import build_flows
 
         flows = build_flows(scenario, network)
-        jobs = build_jobs(scenario, network) if jobs is None else jobs
+        jobs = scenario_jobs(scenario, network) if jobs is None else jobs
     return lower_with_flows(scenario, network=network, flows=flows, jobs=jobs or ())[0]
 
 
@@ -106,7 +112,8 @@ def lower_with_flows(
     )
     flows = FlowTable.concatenate([flows, lowered_jobs.flows])
     run, switch = scenario.run, scenario.switch
-    routes = find_routes(network, weights=scenario.routing.weights, order=scenario.routing.next_hop_order)
+    failures = plan_failures(scenario, network)
+    routes = failures.routes
     patterns = pattern_transports(
         flows,
         transport=scenario.transport,
@@ -144,11 +151,15 @@ def lower_with_flows(
         at_once=run.waits == "instant",
     )
     columns["flow_frames"][n_flows:] = 0
+    if scenario.recovery.reroute == "end_host":
+        columns["transports"]["repath"] = columns["transports"]["path_mode"] == 0
     lowered = Lowered(
         **columns,
         **_run_fields(run, columns["port_delay_ps"]),
         pfc_frame_bytes=int(switch.pfc.frame),
+        **_watchdog_fields(switch.watchdog),
         program=lowered_jobs.program if jobs else None,
+        faults=failures.lowered(scenario, network, columns=columns),
     )
     return lowered, flows
 
@@ -196,6 +207,19 @@ def _route_columns(routes: Routes) -> dict[str, Any]:
     }
 
 
+def _watchdog_fields(watchdog: Watchdog | None) -> dict[str, Any]:
+    if watchdog is None:
+        return dict.fromkeys((f"watchdog_{name}" for name in WATCHDOG_FIELDS), 0)
+    poll_ps = int(watchdog.poll)
+    return {
+        "watchdog_poll_ps": poll_ps,
+        "watchdog_detect_polls": -(-int(watchdog.detection) // poll_ps),
+        "watchdog_restore_polls": -(-int(watchdog.restoration) // poll_ps),
+        "watchdog_restores_by_time": int(watchdog.restore == "time"),
+        "watchdog_action": WATCHDOG_ACTIONS.index(watchdog.action),
+    }
+
+
 def _run_fields(run: Run, port_delay_ps: npt.NDArray[np.int64]) -> dict[str, Any]:
     lookahead = Duration(int(port_delay_ps.min()))
     if run.window is not None and run.window > lookahead:
@@ -210,6 +234,7 @@ def _run_fields(run: Run, port_delay_ps: npt.NDArray[np.int64]) -> dict[str, Any
         "until_ps": OPEN_END_PS if run.until is None else int(run.until),
         "window_ps": int(run.window or 0),
         "fingerprint": int(run.fingerprint),
+        "deadlock": DEADLOCK_MODES.index(run.deadlock),
         "ties_by_start": int(run.ties == "transmission_start"),
         "port_tick_timing": np.full(len(port_delay_ps), run.timing == "ns3", dtype=np.uint8),
     }

@@ -13,13 +13,16 @@ import numpy as np
 import numpy.typing as npt
 
 __all__ = [
+    "FAULT",
     "OPEN_END_PS",
     "PROFILE",
     "ROW",
     "SCHEDULER",
     "TRANSPORT",
     "DropReason",
+    "FaultKind",
     "Lowered",
+    "LoweredFaults",
     "LoweredProgram",
 ]
 
@@ -92,6 +95,7 @@ TRANSPORT = np.dtype(
         ("whole_rates", "u1"),
         ("telemetry_unit", "u4"),
         ("least_frame_bytes", "u4"),
+        ("repath", "u1"),
     ],
     align=True,
 )
@@ -111,17 +115,64 @@ ROW = np.dtype(
     align=True,
 )
 
+FAULT = np.dtype(
+    [
+        ("time_ps", "i8"),
+        ("value", "i8"),
+        ("loss", "f8"),
+        ("ber_rate", "f8"),
+        ("port", "u4"),
+        ("kind", "u1"),
+    ],
+    align=True,
+)
+
 POSTED = np.dtype([("task", "u4"), ("lane", "u4"), ("posted", "u4")])
 """How many transfers of a lane have been posted, for each lane of a task that has begun to work."""
 
 ON_ITS_WAY = np.dtype([("connection", "u4"), ("operation", "u4"), ("transfer", "u4")])
 """A message that has been posted and has not arrived."""
 
+DEADLOCK_CHANNEL = np.dtype(
+    [
+        ("formed_ps", "i8"),
+        ("broken_ps", "i8"),
+        ("since_ps", "i8"),
+        ("bytes", "i8"),
+        ("deadlock", "u4"),
+        ("port", "u4"),
+        ("frames", "u4"),
+        ("cause_flow", "u4"),
+        ("class", "u1"),
+    ],
+    align=True,
+)
+"""A class of a link that waits for ever: when the deadlock formed, and was broken (-1: it stands); since when
+the link is paused, and whose frame made the far end pause it; what waits for it."""
+
+DEADLOCK_FRAME = np.dtype(
+    [
+        ("since_ps", "i8"),
+        ("deadlock", "u4"),
+        ("port", "u4"),
+        ("ingress", "u4"),
+        ("flow", "u4"),
+        ("sequence", "u4"),
+        ("destination", "u4"),
+        ("size_bytes", "u2"),
+        ("class", "u1"),
+        ("kind", "u1"),
+        ("ttl", "u1"),
+    ],
+    align=True,
+)
+"""A frame that waits in a deadlock: since when, for which port, and at which port it came in."""
+
 ROW_ORDER = ("port", "class", "flow", "time_ps")
 """The order in which rows of a stream are returned; rows that are equal in all of these stay in the order
 in which they came about, which at one port is that of events."""
 
-STREAMS = ("queue", "throughput", "pause", "rate", "mark", "drop", "packet")
+STREAMS = ("queue", "throughput", "pause", "rate", "mark", "drop", "packet", "watchdog")
 """Names of the record streams, by number."""
 
 
@@ -134,7 +185,32 @@ class DropReason:
     EGRESS_THRESHOLD = 3
     POOL = 4
     TTL_EXPIRED = 5
-    NAMES = ("link loss", "no route", "headroom full", "egress threshold", "pool full", "TTL expired")
+    LINK_DOWN = 6
+    WATCHDOG = 7
+    NAMES = (
+        *("link loss", "no route", "headroom full", "egress threshold", "pool full", "TTL expired"),
+        "link down",
+        "watchdog",
+    )
+
+
+class FaultKind:
+    """What a row of `LoweredFaults.changes` changes."""
+
+    DOWN, UP, RATE, LOSS, PAUSE, ROUTES, MOVES = range(7)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class LoweredFaults:
+    """What changes in a fabric while it runs; see `docs/design.md` section 12 for every field."""
+
+    changes: npt.NDArray[np.void]
+    route_base: npt.NDArray[np.int64]
+    route_place: npt.NDArray[np.int64]
+    route_value: npt.NDArray[np.uint32]
+    move_base: npt.NDArray[np.int64]
+    move_flow: npt.NDArray[np.uint32]
+    move_port: npt.NDArray[np.uint32]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -180,6 +256,10 @@ class LoweredProgram:
     task_waits: npt.NDArray[np.uint32]
     task_next_base: npt.NDArray[np.uint32]
     task_next: npt.NDArray[np.uint32]
+    slow_base: npt.NDArray[np.uint32]
+    slow_begin_ps: npt.NDArray[np.int64]
+    slow_end_ps: npt.NDArray[np.int64]
+    slow_factor: npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -249,9 +329,16 @@ class Lowered:
     node_choice: npt.NDArray[np.uint8]
     flowlet_gap_ps: int
     ttl: int
+    deadlock: int
+    watchdog_poll_ps: int
+    watchdog_detect_polls: int
+    watchdog_restore_polls: int
+    watchdog_restores_by_time: int
+    watchdog_action: int
     pin_base: npt.NDArray[np.uint32]
     pin_key: npt.NDArray[np.uint64]
     pin_port: npt.NDArray[np.uint16]
     host_address: npt.NDArray[np.uint32]
     flow_ports: npt.NDArray[np.uint32]
     program: LoweredProgram | None
+    faults: LoweredFaults | None

@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from fabric.analysis.ideal import PathTimes, ideal_delivery_ps, serialisation_ps
 from fabric.errors import SimulationError
+from fabric.loads import busiest_ports, group_bytes
 from fabric.lowered import ON_ITS_WAY, POSTED, ROW, DropReason, Lowered
 from fabric.result import Category, Labels, Provenance, Result, Table
 from fabric.result.collect import (
@@ -26,8 +27,12 @@ from fabric.result.collect import (
     port_class_table,
     port_table,
 )
+from fabric.result.critical import critical_table
+from fabric.result.deadlocks import deadlock_frame_table, deadlock_link_table, watchdog_table
 from fabric.result.programs import OperationLabels, operation_table, rank_table, waiting_table
 from fabric.result.series import STREAM_OF, series_table
+from fabric.result.steps import step_tables
+from fabric.result.tasks import TaskLabels, link_table, task_table
 from fabric.routing import NO_PORT, hashed_words, trace_path
 from fabric.spec import Scenario
 from fabric.topology import Network
@@ -38,7 +43,17 @@ from fabric.workload.collectives import busbw_factor
 from fabric.workload.collectives.levels import depth
 from fabric.workload.flow_table import numbered_names
 
-__all__ = ["Built", "Engine", "build_result", "ideal_times", "labels_of", "recorded_tables"]
+__all__ = [
+    "Built",
+    "Engine",
+    "build_result",
+    "ideal_times",
+    "labels_of",
+    "operation_labels",
+    "own_ranks",
+    "recorded_tables",
+    "task_labels",
+]
 
 TIME_ONLY = ("send_recv", "custom")
 """Collectives that are nothing but time to compute where nothing is sent."""
@@ -55,6 +70,7 @@ class Engine(Protocol):
     def now_ps(self) -> int: ...
     def columns(self) -> dict[str, Any]: ...
     def rows(self, stream: str) -> npt.NDArray[np.void]: ...
+    def deadlocks(self) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]: ...
     def waiting(self) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]: ...
 
 
@@ -102,7 +118,8 @@ def build_result(
     nothing = np.zeros(0, dtype=POSTED), np.zeros(0, dtype=ON_ITS_WAY)
     waiting = engine.waiting() if status == "STALLED" and built.jobs else nothing
     counters = {name: int(value) for name, value in columns["counters"].items()}
-    ended = status in ("FINISHED", "STALLED")
+    ended = status in ("FINISHED", "STALLED", "DEADLOCK")
+    channels, frames = engine.deadlocks()
     duration_ps = counters["end_ps"] if ended else int(engine.now_ps)
     recorded = recorded_tables(lowered)
     tables: dict[str, Table] = {
@@ -113,8 +130,13 @@ def build_result(
         "connections": connection_table(columns, lowered=lowered, labels=labels),
         "operations": operation_table(columns, lowered=lowered, labels=operations),
         "ranks": rank_table(columns, lowered=lowered, labels=operations, nodes=labels.nodes),
+        "deadlock_links": deadlock_link_table(channels, lowered=lowered, labels=labels),
+        "deadlock_frames": deadlock_frame_table(frames, lowered=lowered, labels=labels),
+        "watchdog": watchdog_table(engine.rows("watchdog"), labels=labels),
         "waiting": waiting_table(*waiting, columns, lowered=lowered, labels=operations),
     }
+    if any(job.purpose is not None for job in built.jobs):
+        tables |= training_tables(columns, built=built, operations=operations, ports=tables["ports"])
     lost = set()
     for name, stream in STREAM_OF.items():
         try:
@@ -136,6 +158,87 @@ def build_result(
         wall_s=wall_s,
         provenance=provenance,
     )
+
+
+def training_tables(
+    columns: dict[str, Any], *, built: Built, operations: OperationLabels, ports: Table
+) -> dict[str, Table]:
+    """Return what is known of training jobs: tasks, steps, communication, critical paths, loads of links."""
+    lowered, jobs = built.lowered, {job.name: job for job in built.jobs if job.purpose is not None}
+    nodes = np.array(built.network.names, dtype=np.str_)
+    labels = task_labels(built.jobs, operations)
+    tasks = task_table(columns, lowered=lowered, labels=labels, nodes=nodes)
+    n_ranks = {name: own_ranks(job) for name, job in jobs.items()}
+    facts = {name: job.purpose.facts for name, job in jobs.items() if job.purpose is not None}
+    steps, communication = step_tables(tasks, n_ranks=n_ranks, facts=facts)
+    named = sorted(set(labels.dimension) - {"", "compute"})
+    critical = critical_table(tasks, jobs=list(jobs), nodes=nodes)
+    link = busiest_ports(lowered, [job.program for job in built.jobs], critical["operation"])
+    links = np.append(ports["link"], "")
+    columns_of = {name: critical.raw(name) for name in critical.columns}
+    return {
+        "tasks": tasks,
+        "steps": steps,
+        "communication": communication,
+        "critical": Table({**columns_of, "link": _category(links[link].tolist())}, name="critical"),
+        "loads": link_table(_dimension_bytes(built, named), names=named, ports=ports),
+    }
+
+
+def _dimension_bytes(built: Built, named: Sequence[str]) -> npt.NDArray[np.int64]:
+    """Payload of each dimension of training jobs on every port."""
+    program, flows = built.lowered.program, built.flows
+    count = 0 if program is None else program.n_connections
+    trains = {job.name for job in built.jobs if job.purpose is not None}
+    group = []
+    for label in flows.patterns:
+        job, _, dimension = label.rpartition("/")
+        group.append(named.index(dimension) if job in trains else -1)
+    own = flows.pattern[len(flows) - count :]
+    return group_bytes(
+        built.lowered,
+        flows.size_bytes[len(flows) - count :],
+        group=np.array(group, dtype=np.int64)[own] if count else own,
+        n_groups=len(named),
+    )
+
+
+def own_ranks(job: Job) -> int:
+    """Ranks whose steps a training job's are; storage is none."""
+    own = None if job.purpose is None else job.purpose.n_ranks
+    return job.program.n_ranks if own is None else own
+
+
+def task_labels(jobs: Sequence[Job], operations: OperationLabels) -> TaskLabels:
+    """Return what the operations of all jobs are for; nothing, of those that are no training jobs."""
+    dimension: list[str] = []
+    what: list[str] = []
+    step, aside, own, message = [], [], [], []
+    for job in jobs:
+        count = len(job.program)
+        purpose = job.purpose
+        dimension += [""] * count if purpose is None else purpose.dimension
+        what += [""] * count if purpose is None else purpose.what
+        step.append(np.full(count, -1) if purpose is None else purpose.step)
+        aside.append(np.zeros(count, dtype=np.bool_) if purpose is None else purpose.aside)
+        own.append(np.full(count, own_ranks(job)))
+        named = purpose is not None and np.isin(np.array(purpose.dimension, dtype=np.str_), MESSAGES)
+        message.append((np.diff(job.program.task_base) == 2) & named)
+    return TaskLabels(
+        jobs=operations.jobs,
+        dimension=dimension,
+        what=what,
+        step=np.concatenate(step).astype(np.int64),
+        aside=np.concatenate(aside).astype(np.bool_),
+        own_ranks=np.concatenate(own).astype(np.int64),
+        is_message=np.concatenate(message).astype(np.bool_),
+        size_bytes=operations.size_bytes,
+        ranks=operations.ranks,
+    )
+
+
+MESSAGES = ("pp", "storage")
+"""Dimensions in which one rank sends to another."""
 
 
 def labels_of(built: Built) -> Labels:

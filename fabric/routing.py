@@ -4,7 +4,7 @@ The cost of a path is its number of links. Hosts never forward. Destinations are
 attached to the same set of switches), and at each switch the ports whose peer is one link closer to an
 edge form its next-hop group; edges with the same group share it, so a leaf of a fat tree stores its
 uplinks once. A host with several ports is reached over any of its switches, whichever is closest.
-Parallel cables are next hops each. Routes are static: they hold for the whole run. Weighted by rate, a
+Parallel cables are next hops each. How routes change when cables fail: `fabric.reroute`. Weighted by rate, a
 port stands in its group as often as its link is faster than the slowest, so a hash, a draw or a turn
 finds it that much more often (Zhou et al., "WCMP", EuroSys 2014).
 
@@ -28,13 +28,16 @@ from fabric.topology.distance import UNREACHABLE, EdgeDistances, edge_distances
 from fabric.topology.network import TIER_SCALE_UP, Network
 
 __all__ = [
+    "LARGEST_GROUP_POOL",
     "NO_PORT",
     "RouteTables",
     "Routes",
     "closest_ports",
+    "distinct_groups",
     "find_routes",
     "hashed_words",
     "trace_path",
+    "weighted_group",
 ]
 
 NO_PORT = -1
@@ -207,31 +210,50 @@ def _switch_groups(
     if len(ports) == 0 or len(edges) == 0:
         return np.empty(0, dtype=np.uint16)
     closer = distances.links[np.ix_(peers[ports], edges)] == distances.links[row, edges] - 1
+    groups, group_of_edge = distinct_groups(closer, ports)
+    if weighted:
+        rate_bps = network.link_rate_bps[network.port_link[base:end]]
+        groups = [weighted_group(group, rate_bps[group]) for group in groups]
+    counts = np.array([len(group) for group in groups], dtype=np.int64)
+    if counts.sum() > LARGEST_GROUP_POOL:
+        allowed = f"next-hop groups of at most {LARGEST_GROUP_POOL} ports together at one switch"
+        raise SpecError("topology", f"{network.names[node]}: {counts.sum()} ports", allowed)
+    offsets = np.cumsum(counts) - counts
+    entries[edges] = (counts << 16 | offsets)[group_of_edge]
+    return np.concatenate(groups).astype(np.uint16)
+
+
+def distinct_groups(closer: npt.NDArray[np.bool_], ports: Int64Array) -> tuple[list[Int64Array], Int64Array]:
+    """The different groups of next hops of a switch, in order of the first edge that uses each.
+
+    Parameters
+    ----------
+    closer : numpy.ndarray of bool [ports, edges]
+        Whether a port leads towards an edge.
+    ports : numpy.ndarray of int64 [ports]
+        Their local numbers.
+
+    Returns
+    -------
+    groups : list of numpy.ndarray of int64
+        Local numbers of the ports of each group.
+    group_of_edge : numpy.ndarray of int64 [edges]
+    """
     packed = np.ascontiguousarray(np.packbits(closer, axis=0).T)
     keys = packed.view(np.dtype((np.void, packed.shape[1]))).ravel()
     _, first, inverse = np.unique(keys, return_index=True, return_inverse=True)
     order = np.argsort(first)
     rank = np.empty_like(order)
     rank[order] = np.arange(len(order))
-    groups = [ports[closer[:, edge]] for edge in first[order]]
-    if weighted:
-        rate_bps = network.link_rate_bps[network.port_link[base:end]]
-        groups = [np.repeat(group, _shares(rate_bps[group])) for group in groups]
-    counts = np.array([len(group) for group in groups], dtype=np.int64)
-    if counts.sum() > LARGEST_GROUP_POOL:
-        allowed = f"next-hop groups of at most {LARGEST_GROUP_POOL} ports together at one switch"
-        raise SpecError("topology", f"{network.names[node]}: {counts.sum()} ports", allowed)
-    offsets = np.cumsum(counts) - counts
-    entries[edges] = (counts << 16 | offsets)[rank[inverse.ravel()]]
-    return np.concatenate(groups).astype(np.uint16)
+    return [ports[closer[:, edge]] for edge in first[order]], np.asarray(rank[inverse.ravel()])
 
 
-def _shares(rate_bps: Int64Array) -> Int64Array:
-    """How often each port of a group stands in it."""
+def weighted_group(ports: Int64Array, rate_bps: Int64Array) -> Int64Array:
+    """A group in which each port stands in proportion to its rate."""
     shares = rate_bps // np.gcd.reduce(rate_bps)
-    if shares.max(initial=0) <= MOST_SHARES:
-        return np.asarray(shares, dtype=np.int64)
-    return np.asarray(np.maximum(1, np.rint(rate_bps / rate_bps.max() * MOST_SHARES)), dtype=np.int64)
+    if shares.max(initial=0) > MOST_SHARES:
+        shares = np.maximum(1, np.rint(rate_bps / rate_bps.max() * MOST_SHARES)).astype(np.int64)
+    return np.repeat(ports, shares)
 
 
 def closest_ports(

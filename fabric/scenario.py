@@ -18,9 +18,9 @@ from typing import Any, cast
 import msgspec
 
 from fabric.errors import SpecError
+from fabric.formats.words import read_text
 from fabric.spec.base import Spec
 from fabric.spec.decode import (
-    MISSING,
     chosen_class,
     convert,
     element_type,
@@ -41,13 +41,15 @@ __all__ = [
     "json_schema",
     "load_scenario",
     "override_value",
+    "parse_toml",
     "scenario_errors",
     "with_values",
 ]
 
 _OVERRIDE = 'a path and a value, such as "switch.ecn.kmin=200KB" or "traffic[0].size=4MB"'
 FILE_FIELDS = ("file", "distribution")
-"""Fields of topologies and traffic that name files."""
+"""Fields of topologies, traffic and failures that name files."""
+LISTS_OF_TABLES = ("traffic", "failures")
 
 _TOML_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
 
@@ -219,20 +221,24 @@ def _is_text(source: str | Path) -> bool:
 def _read(source: str | Path) -> tuple[dict[str, Any], Path | None]:
     """Return the plain data of a file or text, and the folder of the file."""
     if isinstance(source, str) and _is_text(source):
-        return _parsed(source, "scenario"), None
-    path = Path(source)
-    try:
-        text = path.read_text(encoding="utf-8-sig")
-    except FileNotFoundError:
-        raise SpecError(str(path), MISSING, "an existing scenario file") from None
-    except OSError as error:
-        raise SpecError(str(path), error.strerror, "a scenario file that can be read") from None
-    except UnicodeDecodeError as error:
-        raise SpecError(str(path), error.object[error.start : error.end], "text in UTF-8") from None
-    return _parsed(text, str(path)), path.parent
+        return parse_toml(source, name="scenario"), None
+    return parse_toml(read_text(source, what="scenario file"), name=str(source)), Path(source).parent
 
 
-def _parsed(text: str, name: str) -> dict[str, Any]:
+def parse_toml(text: str, *, name: str) -> dict[str, Any]:
+    """Return TOML text as plain data.
+
+    Parameters
+    ----------
+    text : str
+    name : str
+        Of the file, for errors.
+
+    Raises
+    ------
+    SpecError
+        If it is not TOML, with its line and column.
+    """
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -326,9 +332,9 @@ def _part_errors(document: dict[str, Any]) -> Iterator[SpecError]:
     for name, value in document.items():
         if name not in types:
             yield from _errors_of({name: value}, Scenario, "")
-        elif name == "traffic" and isinstance(value, list):
+        elif name in LISTS_OF_TABLES and isinstance(value, list):
             for index, entry in enumerate(value):
-                yield from _errors_of(entry, element_type(types[name]), f"traffic[{index}]")
+                yield from _errors_of(entry, element_type(types[name]), f"{name}[{index}]")
         else:
             yield from _errors_of(value, types[name], name)
 
@@ -348,16 +354,20 @@ def _located(scenario: Scenario, folder: Path | None) -> Scenario:
     traffic = tuple(
         _with_files(entry, folder, f"traffic[{index}]") for index, entry in enumerate(scenario.traffic)
     )
+    failures = tuple(
+        _with_files(entry, folder, f"failures[{index}]") for index, entry in enumerate(scenario.failures)
+    )
     sweep = {
         path: _swept_files(value, path, folder, f"sweep.{path}") for path, value in scenario.sweep.items()
     }
     if (
         topology is scenario.topology
         and all(map(_same, traffic, scenario.traffic))
+        and all(map(_same, failures, scenario.failures))
         and sweep == scenario.sweep
     ):
         return scenario
-    return scenario.replace(topology=topology, traffic=traffic, sweep=sweep)
+    return scenario.replace(topology=topology, traffic=traffic, failures=failures, sweep=sweep)
 
 
 def _swept_files(value: Any, key: str, folder: Path, path: str) -> Any:
@@ -381,7 +391,11 @@ def _same(one: object, other: object) -> bool:
 
 def _with_files(spec: Any, folder: Path, path: str) -> Any:
     assert isinstance(spec, Spec)
-    located: dict[str, str] = {}
+    located: dict[str, Any] = {}
+    for field in spec.__struct_fields__:
+        part = getattr(spec, field)
+        if isinstance(part, Spec) and (found := _with_files(part, folder, joined(path, field))) is not part:
+            located[field] = found
     for field in spec.FILES:
         name = getattr(spec, field)
         if name is None or name in DISTRIBUTIONS:

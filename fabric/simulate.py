@@ -20,6 +20,7 @@ import msgspec
 from fabric.errors import SimulationError, SpecError
 from fabric.given import as_flows, as_network, described, files_of
 from fabric.interrupt import InterruptRequest
+from fabric.jobs import scenario_jobs
 from fabric.lower import lower_with_flows
 from fabric.outcome import Built, Engine, build_result
 from fabric.progress import Progress
@@ -29,7 +30,7 @@ from fabric.scenario import dump_scenario, load_scenario
 from fabric.spec import DISTRIBUTIONS, Scenario, Spec
 from fabric.topology import Network, build_network
 from fabric.units import Duration, QuantityError
-from fabric.workload import FlowTable, build_flows, build_jobs, split_over_queue_pairs
+from fabric.workload import FlowTable, Job, build_flows, split_over_queue_pairs
 
 __all__ = ["ENGINES", "EngineName", "Simulation", "run"]
 
@@ -180,6 +181,16 @@ class Simulation:
         return Duration(int(self._engine.now_ps))
 
     @property
+    def network(self) -> Network:
+        """What the scenario's topology describes, or what was given."""
+        return self._built.network
+
+    @property
+    def jobs(self) -> tuple[Job, ...]:
+        """Programs that run, of collectives and training jobs."""
+        return self._built.jobs
+
+    @property
     def status(self) -> str:
         """Why the simulation stands: a status of `Result`, "BUDGET" between steps."""
         return self._status
@@ -317,15 +328,20 @@ def _with_absolute_files(scenario: Scenario) -> Scenario:
 
     def located(spec: Spec) -> Any:
         names = {field: getattr(spec, field) for field in spec.FILES}
-        paths = {
+        paths: dict[str, Any] = {
             field: os.path.abspath(name)
             for field, name in names.items()
             if name is not None and name not in DISTRIBUTIONS
         }
+        parts = {field: getattr(spec, field) for field in spec.__struct_fields__}
+        parts = {field: part for field, part in parts.items() if isinstance(part, Spec)}
+        paths |= {name: found for name, part in parts.items() if (found := located(part)) is not part}
         return msgspec.structs.replace(spec, **paths) if paths else spec
 
     traffic = tuple(located(entry) for entry in scenario.traffic)
-    return msgspec.structs.replace(scenario, topology=located(scenario.topology), traffic=traffic)
+    failures = tuple(located(entry) for entry in scenario.failures)
+    topology = located(scenario.topology)
+    return msgspec.structs.replace(scenario, topology=topology, traffic=traffic, failures=failures)
 
 
 def _loaded(scenario: Any) -> Scenario:
@@ -345,7 +361,7 @@ def _build(scenario: Scenario, *, network: Any, flows: FlowTable | None) -> tupl
         table = build_flows(scenario, used)
     else:
         table = split_over_queue_pairs(given, scenario.transport)
-    jobs = build_jobs(scenario, used) if given is None else []
+    jobs = scenario_jobs(scenario, used) if given is None else []
     lowered, connected = lower_with_flows(scenario, network=used, flows=table, jobs=jobs)
     return Built(scenario=scenario, network=used, flows=connected, jobs=tuple(jobs), lowered=lowered), given
 

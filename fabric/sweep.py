@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import itertools
+import math
 import os
 import re
 from collections import Counter
@@ -19,8 +20,9 @@ from typing import Any
 
 from fabric.errors import FabricError, SpecError
 from fabric.io.directory import check_target
-from fabric.io.files import write_together
+from fabric.io.files import write_whole
 from fabric.result import Result, Table
+from fabric.result.steps import PART_COLUMNS, step_numbers
 from fabric.scenario import load_scenario, with_values
 from fabric.simulate import EngineName, run
 from fabric.spec import Scenario
@@ -59,11 +61,14 @@ class SweepResult:
         Those that were run: all of them, unless it was interrupted.
     results : tuple of Result
         One a run.
+    interrupted : bool
+        Whether it was, by Ctrl-C: in the last of these runs, or before the next one had begun.
     """
 
     name: str
     runs: tuple[SweepRun, ...]
     results: tuple[Result, ...]
+    interrupted: bool = False
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -72,17 +77,21 @@ class SweepResult:
 
     @property
     def table(self) -> Table:
-        """One row a run: its labels, how long flows took, the fullest queue, what was marked, paused, lost.
+        """One row a run: its labels, what it took, the fullest queue, what was marked, paused, lost.
 
-        Times are those of flows that were delivered, -1 if none was; `slowdown_max` is against an empty
-        network.
+        Of training jobs, instead of flows: the time of a step and where it goes.
+
+        `done_ps` is when nothing was left to do, the last acknowledgement included, -1 if the run ended
+        before. `fct_*_ps` are times of the flows that were delivered, -1 if none was;
+        `slowdown_max` is against an empty network, and no number if none was.
         """
+        trains = bool(self.results) and all("steps" in result.tables for result in self.results)
+        numbers = _step_numbers if trains else _numbers
         rows = [
-            {**one.labels, **_numbers(result)} for one, result in zip(self.runs, self.results, strict=True)
+            {**one.labels, **numbers(result)} for one, result in zip(self.runs, self.results, strict=True)
         ]
         columns = {key: [row[key] for row in rows] for key in (rows[0] if rows else {})}
-        times = [key for key in columns if key.startswith("fct_")]
-        return Table(columns, name=self.name or "sweep", optional=times)
+        return Table(columns, name=self.name or "sweep", optional=[name for name in TIMES if name in columns])
 
     def __str__(self) -> str:
         return self.table.text()
@@ -142,7 +151,7 @@ def run_sweep(
     Returns
     -------
     SweepResult
-        Ctrl-C ends the sweep with the run that it interrupted.
+        Ctrl-C ends the sweep; what had been run until then is in it.
 
     Raises
     ------
@@ -163,25 +172,29 @@ def run_sweep(
     described = scenario if isinstance(scenario, Scenario) else load_scenario(os.fspath(scenario))
     runs = sweep_runs(described)
     results: list[Result] = []
+    interrupted = False
     for one in runs:
-        results.append(run(one.scenario, engine=engine, progress=progress))
-        if results[-1].status == "INTERRUPTED":
+        try:
+            results.append(run(one.scenario, engine=engine, progress=progress))
+            interrupted = results[-1].status == "INTERRUPTED"
+        except KeyboardInterrupt:
+            if not results:
+                raise
+            interrupted = True
+        if interrupted:
             break
-    return SweepResult(described.name, tuple(runs[: len(results)]), tuple(results))
+    return SweepResult(described.name, tuple(runs[: len(results)]), tuple(results), interrupted)
 
 
-def save_sweep(
-    sweep: SweepResult, directory: str | os.PathLike[str], *, pictures: Mapping[str, bytes] | None = None
-) -> None:
+def save_sweep(sweep: SweepResult, directory: str | os.PathLike[str]) -> None:
     """Save every result of a sweep in a directory of its own, and the table beside them.
 
     Parameters
     ----------
     sweep : SweepResult
     directory : path
-        Gets `sweep.csv`, the pictures, and a directory a run, named by its labels.
-    pictures : mapping of str to bytes
-        Image files by name.
+        Gets `sweep.csv` and a directory a run, named by its labels. `sweep.png`, a picture of an older
+        sweep, goes.
 
     Raises
     ------
@@ -189,17 +202,16 @@ def save_sweep(
         If one of these exists and is no result, or cannot be written.
     """
     target = Path(directory)
-    folders = [target / _file_name(one) for one in sweep.runs]
     check_sweep_target(target, sweep.runs)
-    for folder, result in zip(folders, sweep.results, strict=True):
-        result.save(folder)
+    for name, result in zip(_file_names(sweep.runs), sweep.results, strict=True):
+        result.save(target / name)
     text = io.StringIO()
     table = sweep.table
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.columns)
     writer.writerows(row.values() for row in table)
-    files = {"sweep.csv": text.getvalue().encode(), **(pictures or {})}
-    write_together({target / name: content for name, content in files.items()})
+    write_whole(target / "sweep.csv", text.getvalue().encode())
+    (target / "sweep.png").unlink(missing_ok=True)
 
 
 def check_sweep_target(target: Path, runs: Sequence[SweepRun]) -> None:
@@ -212,12 +224,18 @@ def check_sweep_target(target: Path, runs: Sequence[SweepRun]) -> None:
     """
     if os.path.lexists(target) and not target.is_dir():
         raise FabricError(f"{target}: exists and is not a directory")
+    for name in _file_names(runs):
+        check_target(target / name)
+
+
+def _file_names(runs: Sequence[SweepRun]) -> list[str]:
+    """The labels of each run as the name of a directory; a number is added to names that repeat."""
+    names: list[str] = []
     for one in runs:
-        check_target(target / _file_name(one))
-
-
-def _file_name(one: SweepRun) -> str:
-    return re.sub(r"[^\w.+-]+", "-", "-".join(one.labels.values())).strip("-.") or "run"
+        plain = re.sub(r"[^\w.+-]+", "-", "-".join(one.labels.values())).strip("-.") or "run"
+        numbered = (f"{plain}-{count}" for count in itertools.count(2))
+        names.append(next(name for name in itertools.chain([plain], numbered) if name not in names))
+    return names
 
 
 def _axis_names(paths: list[str]) -> list[str]:
@@ -263,12 +281,12 @@ def _label(value: Any) -> str:
 
 def _numbers(result: Result) -> dict[str, Any]:
     summary = result.summary
-    times = summary["fct_ps"]
+    fct_ps, slowdown = summary["fct_ps"], summary["slowdown"]["max"]
+    done_ps = result.duration_ps if result.status == "FINISHED" else None
+    times = (done_ps, fct_ps["p50"], fct_ps["p99"], fct_ps["max"])
     return {
-        "fct_median_ps": int(times.get("p50", -1)),
-        "fct_p99_ps": int(times.get("p99", -1)),
-        "fct_max_ps": int(times.get("max", -1)),
-        "slowdown_max": float(summary["slowdown"].get("max", float("nan"))),
+        **{name: -1 if time is None else int(time) for name, time in zip(TIMES, times, strict=True)},
+        "slowdown_max": math.nan if slowdown is None else float(slowdown),
         "queue_peak_bytes": int(result.ports["queue_peak_bytes"].max()),
         "marks": int(summary["marks"]),
         "paused_ps": int(summary["pauses"]["paused_ps"]),
@@ -278,10 +296,32 @@ def _numbers(result: Result) -> dict[str, Any]:
     }
 
 
+def _step_numbers(result: Result) -> dict[str, Any]:
+    numbers = _numbers(result)
+    kept = ("queue_peak_bytes", "paused_ps", "drops", "status")
+    return {
+        **step_numbers(result.tables),
+        **{PORT_NAMES.get(name, name): numbers[name] for name in kept},
+    }
+
+
+PORT_NAMES = {"paused_ps": "ports_paused_ps"}
+"""Of what ports did, where ranks have a column of that name."""
+
+TIMES = ("done_ps", "fct_median_ps", "fct_p99_ps", "fct_max_ps")
 RESULT_COLUMNS = frozenset(
     (
-        *("fct_median_ps", "fct_p99_ps", "fct_max_ps", "slowdown_max", "queue_peak_bytes"),
-        *("marks", "paused_ps", "drops", "retransmitted", "status"),
+        *(
+            *TIMES,
+            "slowdown_max",
+            "queue_peak_bytes",
+            "marks",
+            "paused_ps",
+            "drops",
+            "retransmitted",
+            "status",
+        ),
+        *("step_ps", *PART_COLUMNS, "efficiency", "mfu", "ports_paused_ps"),
     )
 )
 """Columns of `SweepResult.table` that are no axes."""

@@ -51,6 +51,7 @@ def swept(file: str) -> dict[str, Case]:
     return {run.scenario.name: Case(file, sweep_run=number) for number, run in enumerate(runs)}
 
 
+WATCHDOG = tuple(f"switch.watchdog.{name}=200us" for name in ("poll", "detection", "restoration"))
 DCQCN, NO_CONTROL = "transport.congestion.kind=dcqcn", "transport.congestion.kind=none"
 
 CASES: dict[str, Case] = {
@@ -100,6 +101,50 @@ CASES: dict[str, Case] = {
     "alltoallv_skewed, all alike": Case("alltoallv_skewed.toml", ("traffic[0].skew=0.0",)),
     "two_jobs": Case("two_jobs.toml"),
     "two_jobs, one after the other": Case("two_jobs.toml", ("traffic[1].start=20ms",)),
+    "pfc_storm": Case("pfc_storm.toml"),
+    "pfc_storm, healthy": Case("pfc_storm.toml", ("failures=[]",)),
+    "spine_down_allreduce": Case("spine_down_allreduce.toml"),
+    "spine_down_allreduce, healthy": Case("spine_down_allreduce.toml", ("failures=[]",)),
+    "spine_down_allreduce, resilient": Case("spine_down_allreduce.toml", ("recovery.reroute=resilient",)),
+    "spine_down_allreduce, end hosts": Case("spine_down_allreduce.toml", ("recovery.reroute=end_host",)),
+    "link_flap": Case("link_flap.toml"),
+    "link_flap, held down": Case("link_flap.toml", ("recovery.restore=20ms",)),
+    "link_flap, no rerouting": Case("link_flap.toml", ("recovery.reroute=none",)),
+    "corrupting_optic": Case("corrupting_optic.toml"),
+    "corrupting_optic, taken out": Case("corrupting_optic.toml", ("failures[0].isolate=100us",)),
+    "corrupting_optic, selective repeat": Case(
+        "corrupting_optic.toml", ("transport.reliability.kind=selective_repeat",)
+    ),
+    **swept("isolation.toml"),
+    "dual_plane": Case("dual_plane.toml"),
+    "dual_plane, healthy": Case("dual_plane.toml", ("failures=[]",)),
+    "link_failure_1024": Case("link_failure_1024.toml"),
+    "deadlock_ring": Case("deadlock_ring.toml"),
+    "deadlock_ring with round robin": Case("deadlock_ring.toml", ("switch.arbiter=round_robin",)),
+    "deadlock_ring with 4 MB": Case("deadlock_ring.toml", ("switch.pfc.xoff=4MB",)),
+    "deadlock_clos_bounce": Case("deadlock_clos_bounce.toml"),
+    "deadlock_clos_bounce with round robin": Case(
+        "deadlock_clos_bounce.toml", ("switch.arbiter=round_robin",)
+    ),
+    "deadlock_clos_bounce with DCQCN": Case("deadlock_clos_bounce.toml", (DCQCN, "switch.ecn=true")),
+    "deadlock_clos_bounce with a watchdog": Case(
+        "deadlock_clos_bounce.toml", ("run.deadlock=report", "run.until=3ms", *WATCHDOG)
+    ),
+    "deadlock_avoided": Case("deadlock_avoided.toml"),
+    "pipeline_1f1b": Case("pipeline_1f1b.toml"),
+    "pipeline_1f1b as GPipe": Case("pipeline_1f1b.toml", ("traffic[0].schedule=gpipe",)),
+    "pipeline_1f1b as ZB1P": Case("pipeline_1f1b.toml", ("traffic[0].schedule=zb1p",)),
+    "pipeline_1f1b as DualPipe": Case("pipeline_1f1b.toml", ("traffic[0].schedule=dualpipe",)),
+    "straggler": Case("straggler.toml"),
+    "straggler without": Case("straggler.toml", ("traffic[0].slowness=[]",)),
+    **swept("moe_uniform.toml"),
+    **swept("moe_hot_expert.toml"),
+    **swept("moe_node_limited.toml"),
+    **swept("topk_compression.toml"),
+    **swept("sequence_packing.toml"),
+    **swept("checkpoint_burst.toml"),
+    **swept("oversubscribed_step.toml"),
+    "llama3_405b_step": Case("llama3_405b_step.toml"),
 }
 """Every case by its name."""
 
@@ -107,6 +152,7 @@ CASES: dict[str, Case] = {
 def measure(result: fabric.Result) -> dict[str, Any]:
     """Return what is kept of a run, as plain data."""
     summary = result.summary
+    steps = result.tables.get("steps", ())
     collectives = {row["job"]: int(row["max_ps"]) for row in summary["collectives"]}
     return {
         "status": result.status,
@@ -115,8 +161,11 @@ def measure(result: fabric.Result) -> dict[str, Any]:
         "fct_ps": {
             name: {key: int(part["fct_ps"][key]) for key in ("p50", "p99", "max")}
             for name, part in summary["patterns"].items()
+            if part["fct_ps"]["count"]
         },
         **({"collective_ps": collectives} if collectives else {}),
+        **({"deadlocks": _deadlocks(result)} if result.deadlocks else {}),
+        **({"steps": [step_entry(row) for row in steps]} if len(steps) else {}),
         "queue_peak_bytes": int(result.ports["queue_peak_bytes"].max()),
         "marks": summary["marks"],
         "paused_ps": summary["pauses"]["paused_ps"],
@@ -124,6 +173,24 @@ def measure(result: fabric.Result) -> dict[str, Any]:
         "retransmitted": summary["retransmitted"],
         "timeouts": summary["timeouts"],
     }
+
+
+def _deadlocks(result: fabric.Result) -> list[dict[str, Any]]:
+    return [
+        {
+            "formed_ps": one.formed_ps,
+            "broken_ps": one.broken_ps,
+            "frames": len(one.frames),
+            "cycle": list(one.cycle),
+        }
+        for one in result.deadlocks
+    ]
+
+
+def step_entry(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what is kept of a step of a training job: its time and where it went, in whole picoseconds."""
+    parts = ("duration_ps", "compute_ps", "exposed_ps", "bubble_ps", "waiting_ps")
+    return {"job": str(row["job"]), **{name: round(float(row[name])) for name in parts}}
 
 
 def expected_of(case: Case, result: fabric.Result) -> dict[str, Any]:

@@ -18,9 +18,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fabric.lowered import STREAMS, DropReason, Lowered, LoweredProgram
+from fabric.lowered import FAULT, STREAMS, DropReason, FaultKind, Lowered, LoweredProgram
 
-__all__ = ["Outcome", "check_invariants", "check_lossless", "records_all_packets"]
+__all__ = ["Outcome", "changes_of", "check_invariants", "check_lossless", "records_all_packets"]
 
 QUEUES, THROUGHPUT, PACKETS = 1, 2, 4
 PAUSES, MARKS, DROPS = 1, 2, 4
@@ -50,6 +50,8 @@ class Outcome:
         By stream, its rows.
     waiting : tuple of numpy.ndarray
         What ranks of a program lack.
+    deadlocks : tuple of numpy.ndarray
+        Links and frames of the deadlocks that formed.
     """
 
     lowered: Lowered
@@ -58,12 +60,13 @@ class Outcome:
     columns: dict[str, Any]
     rows: dict[str, Rows]
     waiting: tuple[Rows, Rows]
+    deadlocks: tuple[Rows, Rows]
 
     @classmethod
     def of(cls, engine: Any, *, lowered: Lowered, reason: str, until_ps: int) -> Outcome:
         """Ask an engine that has stopped."""
         rows = {stream: engine.rows(stream) for stream in STREAMS}
-        return cls(lowered, reason, until_ps, engine.columns(), rows, engine.waiting())
+        return cls(lowered, reason, until_ps, engine.columns(), rows, engine.waiting(), engine.deadlocks())
 
     @property
     def counters(self) -> dict[str, int]:
@@ -97,6 +100,7 @@ def check_invariants(outcome: Outcome) -> None:
         _check_throughput,
         _check_order,
         _check_program,
+        _check_failures,
     ):
         check(outcome)
 
@@ -107,6 +111,13 @@ def check_lossless(outcome: Outcome) -> None:
     assert dropped == 0, f"{dropped} frames of lossless classes found their headroom full"
 
 
+def changes_of(lowered: Lowered, *kinds: int) -> Rows:
+    """What changes while a run goes on, of some kinds."""
+    if lowered.faults is None:
+        return np.zeros(0, dtype=FAULT)
+    return lowered.faults.changes[np.isin(lowered.faults.changes["kind"], kinds)]
+
+
 def records_all_packets(lowered: Lowered) -> bool:
     """Whether the packet stream has every frame of every port."""
     return bool(np.all(lowered.port_record & PACKETS))
@@ -115,7 +126,8 @@ def records_all_packets(lowered: Lowered) -> bool:
 def _check_frames(outcome: Outcome) -> None:
     counters = outcome.counters
     started, arrived = counters["frames_started"], counters["frames_arrived"]
-    assert started == arrived + counters["in_flight"], f"frames are not conserved: {counters}"
+    lost = counters["lost_in_flight"]
+    assert started == arrived + counters["in_flight"] + lost, f"frames are not conserved: {counters}"
     assert counters["hops"] == arrived, f"hops are not arrivals: {counters}"
     if outcome.reason in ("FINISHED", "STALLED"):
         assert counters["in_flight"] == 0, f"{outcome.reason}, but frames are in flight: {counters}"
@@ -253,7 +265,9 @@ def _check_pauses(outcome: Outcome) -> None:
         return
     rows, end_ps = outcome.rows["pause"], outcome.counters["end_ps"]
     is_open = rows["value"] == STILL_PAUSED
-    has_ended = outcome.reason == "FINISHED"
+    # a storm pauses without a frame, and a link that goes down ends pauses without one
+    by_frames = len(changes_of(lowered, FaultKind.DOWN, FaultKind.PAUSE)) == 0
+    has_ended = outcome.reason == "FINISHED" and by_frames
     assert not (has_ended and is_open.any()), "finished, but a pause is open"
     ends = np.where(is_open, np.maximum(end_ps, rows["time_ps"]), rows["value"])
     assert np.all(ends >= rows["time_ps"]), "a pause ends before it begins"
@@ -264,11 +278,11 @@ def _check_pauses(outcome: Outcome) -> None:
     assert not np.any(same & is_open[:-1]), "a pause after one that is open"
     apart = rows["time_ps"][1:] - ends[:-1]
     # in ticks of ns-3 a RESUME and the next PAUSE can act at one instant
-    least = np.where(lowered.port_tick_timing[rows["port"][1:]], 0, 1)
+    least = np.where((lowered.port_tick_timing[rows["port"][1:]] != 0) | (not by_frames), 0, 1)
     assert not np.any(same & (apart < least)), "a pause within another"
     count = _count(rows, total.shape)
     sent = columns["pauses_sent"].astype(np.int64)[lowered.port_peer]
-    assert np.all(count <= sent), "paused more often than the peer sent PAUSE"
+    assert np.all(count <= sent) or not by_frames, "paused more often than the peer sent PAUSE"
     if has_ended:
         np.testing.assert_array_equal(count, sent, "pauses and what the peer sent")
 
@@ -316,6 +330,8 @@ def _check_order(outcome: Outcome) -> None:
     lowered, rows = outcome.lowered, outcome.rows["packet"]
     if lowered.node_choice.any() or lowered.transports["path_mode"].any() or len(lowered.pin_key):
         return
+    if lowered.transports["repath"].any() or len(changes_of(lowered, FaultKind.ROUTES, FaultKind.MOVES)):
+        return
     if not (records_all_packets(lowered) or np.any(lowered.flow_record & FLOW_PACKETS)):
         return
     data = rows[rows["kind"] == DATA]
@@ -330,6 +346,25 @@ def _check_order(outcome: Outcome) -> None:
         assert hops[0][0] == lowered.flow_port[flow], f"flow {flow} begins at port {hops[0][0]}"
         for (before, ahead), (after, behind) in pairwise(hops):
             assert _is_part(behind, iter(ahead)), f"flow {flow}: order changes from port {before} to {after}"
+
+
+def _check_failures(outcome: Outcome) -> None:
+    """Over a link that is down nothing begins, and at no other time a frame is lost to that."""
+    lowered, rows = outcome.lowered, outcome.rows
+    lost = int(outcome.columns["drops_by_reason"][DropReason.LINK_DOWN])
+    assert outcome.counters["lost_in_flight"] <= lost, "lost on a link, but not dropped"
+    changes = changes_of(lowered, FaultKind.DOWN, FaultKind.UP)
+    for port in np.unique(changes["port"]).tolist():
+        mine = changes[changes["port"] == port]
+        is_down = np.append(False, mine["kind"] == FaultKind.DOWN)
+        began = rows["packet"][rows["packet"]["port"] == port]["time_ps"]
+        then = is_down[np.searchsorted(mine["time_ps"], began, side="right")]
+        assert not then.any(), f"port {port} begins a frame at {began[then][0]}, while its link is down"
+        drops = rows["drop"][(rows["drop"]["port"] == port) & (rows["drop"]["value"] == DropReason.LINK_DOWN)]
+        then = is_down[np.searchsorted(mine["time_ps"], drops["time_ps"], side="right")]
+        assert then.all(), f"port {port} drops a frame at {drops[~then][:1]}, while its link is up"
+    if lowered.record & DROPS and len(changes) == 0:
+        assert lost == 0, "link down, but no link goes down"
 
 
 def _is_part(train: list[int], of: Iterator[int]) -> bool:

@@ -89,6 +89,7 @@ TRANSPORT_DEFAULTS: dict[str, Any] = {
     "whole_rates": 0,
     "telemetry_unit": 0,
     "least_frame_bytes": 64,
+    "repath": 0,
 }
 
 Overrides = Mapping[str, Any]
@@ -220,6 +221,12 @@ def small_lowered(
         node_choice=np.zeros(n_nodes, np.uint8),
         flowlet_gap_ps=10 * US,
         ttl=0,
+        deadlock=1,
+        watchdog_poll_ps=0,
+        watchdog_detect_polls=1,
+        watchdog_restore_polls=1,
+        watchdog_restores_by_time=0,
+        watchdog_action=1,
         pin_base=np.zeros(n_nodes + 1, np.uint32),
         ties_by_start=0,
         host_address=np.zeros(0, np.uint32),
@@ -227,6 +234,7 @@ def small_lowered(
         pin_key=np.zeros(0, np.uint64),
         pin_port=np.zeros(0, np.uint16),
         program=None,
+        faults=None,
     )
     for port, overrides in (ports or {}).items():
         for name, value in overrides.items():

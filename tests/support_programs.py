@@ -79,7 +79,13 @@ def random_job(rng: random.Random, n_hosts: int, *, most_bytes: int) -> Job:
             eager=rng.random() < 0.3,
         )
         taken.append(ranks)
-    return Job(program=builder.build(), hosts=[rng.randrange(n_hosts) for _ in range(n_ranks)])
+    slow = []
+    for _ in range(rng.choice([0, 0, 1, 4])):
+        begin_ps = rng.randrange(8_000_000)
+        end_ps = begin_ps + rng.choice([1, 1_000_000, 2**61])
+        slow.append((rng.randrange(n_ranks), begin_ps, end_ps, rng.choice([1.0, 1.5, 7.3])))
+    hosts = [rng.randrange(n_hosts) for _ in range(n_ranks)]
+    return Job(program=builder.build(), hosts=hosts, slow=tuple(slow))
 
 
 def _some_template(rng: random.Random, n_ranks: int) -> Template:

@@ -82,7 +82,12 @@ BAD = {
         "8",
         "at most 7",
     ),
-    "no senders": (traffic('kind = "incast"\nsenders = 0\nsize = 1'), "traffic[0].senders", "0", "1 or more"),
+    "no senders": (
+        traffic('kind = "incast"\nsenders = 0\nsize = 1'),
+        "traffic[0].senders",
+        "0",
+        "an integer from 1 to ",
+    ),
     "receivers above the hosts": (plus("receivers = 9"), "traffic[0].receivers", "9", "number of hosts (8)"),
     "unknown receiver": (plus('receivers = ["host8"]'), "traffic[0].receivers[0]", "'host8'", '"host7"'),
     "receiver twice": (plus('receivers = ["host1", "host1"]'), "traffic[0].receivers", "'host1'", "once"),

@@ -74,9 +74,9 @@ BAD = {
         plus('[transport.reliability]\nkind = "selective_repeat"\nreorder = 0'),
         "transport.reliability.reorder",
         "0",
-        "1 or more",
+        "an integer from 1 to ",
     ),
-    "no paths": (plus("[transport.paths]\ncount = 0"), "transport.paths.count", "0", "1 or more"),
+    "no paths": (plus("[transport.paths]\ncount = 0"), "transport.paths.count", "0", "an integer from 1 to "),
     "ACK delay 0": (plus("[transport]\nack_delay = 0"), "transport.ack_delay", "0", "above 0"),
     # Transport
     "unknown data class": (
@@ -99,7 +99,12 @@ BAD = {
         "65470B",
         "at most 65453 bytes",
     ),
-    "acknowledged never": (plus("[transport]\nack_every = 0"), "transport.ack_every", "0", "1 or more"),
+    "acknowledged never": (
+        plus("[transport]\nack_every = 0"),
+        "transport.ack_every",
+        "0",
+        "an integer from 1 to ",
+    ),
     "window below the ACKs": (
         plus('[transport]\nack_every = 9\ncongestion = {kind = "window", window = "16KB"}'),
         "transport.ack_every",

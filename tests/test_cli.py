@@ -38,6 +38,7 @@ size = "50KB"
 delta = "1B"
 """
 
+SMALL_BENCH = ["-e", "1KiB", "--no-plot", "--engine", "reference", "--csv", "/dev/full"]
 ROOT = Path(fabric.__file__).resolve().parent.parent
 
 
@@ -155,6 +156,19 @@ class TestErrors:
             (["plot", "nowhere", "--out", ""], "--out: '' is not allowed"),
             (["topo", "incast.toml", "--out", ""], "--out: '' is not allowed"),
             (["convert", "incast.toml", "--out", ""], "--out: '' is not allowed"),
+            (["convert", "incast.toml", "--out", "x.toml"], "for these sources a name such as topology*.txt"),
+            (["convert", "none", "--out", "x.toml"], "none: (missing)"),
+            (["run", "incast.toml", "--first-start", "0s"], "no first_start with a scenario"),
+            (["run", "incast.toml", "--start-unit", "ns"], "no start_unit with a scenario"),
+            (["run", ""], "file name: ''"),
+            (["run", "."], ".: (Is a directory) is not allowed; expected a file that can be read"),
+            (["matrix", "."], ".: (Is a directory) is not allowed; expected a training job that can be read"),
+            (
+                ["matrix", "none.toml"],
+                "none.toml: (missing) is not allowed; expected an existing training job",
+            ),
+            (["validate", ".", "--markdown", ""], "--markdown: '' is not allowed"),
+            (["bench", "incast.toml", "--csv", ""], "--csv: '' is not allowed"),
         ],
     )
     def test_one_line_and_exit_code_2_and_nothing_written(
@@ -174,8 +188,10 @@ class TestErrors:
 
     def test_an_output_that_cannot_be_written(self, capsys: pytest.CaptureFixture[str]) -> None:
         Path("blocked").write_text("a file")
-        assert run_reference("incast.toml", "--out", "blocked/run") == 2
-        assert "fabric: error: " in capsys.readouterr().err
+        assert run_reference("incast.toml", "--out", "blocked/run/one") == 2
+        printed = capsys.readouterr()
+        assert printed.err == f"fabric: error: {Path('blocked').absolute()}: exists and is not a directory\n"
+        assert printed.out == ""
         assert files() == ["blocked"]
 
     def test_ports_without_a_queue(self, capsys: pytest.CaptureFixture[str]) -> None:
@@ -269,6 +285,53 @@ class TestInterruption:
         assert process.wait() == 0
 
 
+class TestStreams:
+    """Outputs that are closed, full, devices or links."""
+
+    @pytest.mark.parametrize("closed", ["stdout", "stderr"])
+    def test_a_closed_output_is_no_error(self, closed: str, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(sys, closed, None)
+        assert main(["bench", "plain.toml", *SMALL_BENCH[:-2]]) == 0
+
+    @pytest.mark.skipif(not Path("/dev/full").is_char_device(), reason="this system has no /dev/full")
+    def test_a_full_disk_is_one_line(self) -> None:
+        for arguments, named in ((["schema"], ""), (["bench", "plain.toml", *SMALL_BENCH], "/dev/full: ")):
+            target = "/dev/full" if not named else os.devnull
+            with open(target, "w") as stdout:
+                process = subprocess.run(
+                    [sys.executable, "-m", "fabric", *arguments],
+                    env={**os.environ, "PYTHONPATH": str(ROOT)},
+                    stdout=stdout,
+                    stderr=subprocess.PIPE,
+                    text=True,
+                    check=False,
+                )
+            assert process.returncode == 2
+            assert process.stderr.startswith("fabric: error: ")
+            assert process.stderr.endswith(f"{named}No space left on device\n")
+            assert process.stderr.count("\n") == 1
+        assert Path("/dev/full").is_char_device()
+        assert files() == []
+
+    def test_a_pipe_is_sent_what_a_file_would_hold(self) -> None:
+        os.mkfifo("pipe")
+        reader = subprocess.Popen(["cat", "pipe"], stdout=subprocess.PIPE, text=True)
+        bench = ["bench", "plain.toml", *SMALL_BENCH[:-1]]
+        assert main([*bench, "pipe"]) == 0
+        assert main([*bench, "table.csv"]) == 0
+        assert reader.communicate(timeout=20)[0] == Path("table.csv").read_text()
+        assert Path("pipe").is_fifo()
+
+    def test_what_a_link_leads_to_is_written(self) -> None:
+        Path("pictures").mkdir()
+        Path("network.png").symlink_to("pictures/network.png")
+        for _ in range(2):
+            assert main(["topo", "plain.toml", "--out", "network.png"]) == 0
+        assert Path("network.png").is_symlink()
+        assert Path("pictures/network.png").read_bytes().startswith(b"\x89PNG")
+        assert os.listdir("pictures") == ["network.png"]
+
+
 class TestPublicNames:
     def test_every_name_is_there(self) -> None:
         for name in fabric.__all__:
@@ -283,6 +346,15 @@ class TestPublicNames:
         code = f"import sys, fabric; print([name for name in {heavy!r} if name in sys.modules])"
         process = start_python("-c", code)
         stdout, stderr = process.communicate(timeout=20)
+        assert (stdout.strip(), stderr) == ("[]", "")
+
+    def test_help_is_light(self) -> None:
+        heavy = ("matplotlib", "networkx", "msgspec", "numpy")
+        code = (
+            "import sys; from fabric.cli.main import parser; parser().format_help()\n"
+            f"print([name for name in {heavy!r} if name in sys.modules])"
+        )
+        stdout, stderr = start_python("-c", code).communicate(timeout=20)
         assert (stdout.strip(), stderr) == ("[]", "")
 
     def test_a_run_imports_no_pictures(self) -> None:

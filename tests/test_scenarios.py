@@ -20,6 +20,7 @@ import pytest
 import fabric
 from fabric.cli import main
 from fabric.result import Result
+from fabric.step import StepReport
 
 FOLDER = Path(__file__).resolve().parent.parent / "scenarios"
 
@@ -59,9 +60,26 @@ def operation_ms(name: str) -> float:
     return float(row["duration_ps"]) / 1e9
 
 
+def trains(scenario: fabric.Scenario) -> bool:
+    return any(isinstance(entry, fabric.Training) for entry in scenario.traffic)
+
+
+def step_ms(name: str, step: int = 0) -> float:
+    """Time of a step of a case, from `expected.json`, which every case is held to."""
+    return float(EXPECTED[name]["steps"][step]["duration_ps"]) / 1e9
+
+
+def part_ms(name: str, part: str, step: int = 0) -> float:
+    return float(EXPECTED[name]["steps"][step][part]) / 1e9
+
+
 TRUNKS = ("leaf->spine", "spine->leaf")
 
-SLOW = {"websearch without DCQCN"}
+SLOW = {
+    *("websearch without DCQCN", "link_failure_1024", "llama3_405b_step"),
+    *(f"moe_node_limited ({copies})" for copies in ("expert", "rank", "server")),
+    *(f"oversubscribed_step ({ratio})" for ratio in (1.0, 1.2, 1.5)),
+}
 """Cases that take more than 5 s."""
 
 MARKED = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in script.CASES]
@@ -82,8 +100,9 @@ class TestExpected:
     def test_opens_with_its_question_and_the_number_to_expect(self, file: str) -> None:
         text = (FOLDER / file).read_text(encoding="utf-8")
         assert text.startswith("# ")
-        assert f"fabric run scenarios/{file}" in text
         scenario = fabric.load_scenario(FOLDER / file)
+        command = "step" if trains(scenario) else "run"
+        assert f"fabric {command} scenarios/{file}" in text
         assert scenario.name == file.removesuffix(".toml")
         assert scenario.question.endswith("?")
         assert any(letter.isdigit() for letter in scenario.expect)
@@ -134,8 +153,9 @@ class TestAnswers:
         assert longest_ms("incast_lossy") / longest_ms("incast") == pytest.approx(2.12, abs=0.01)
 
     def test_lossless_classes_lose_nothing(self) -> None:
-        lossy = [name for name in EXPECTED if EXPECTED[name]["drops"]]
-        assert lossy == ["incast_lossy"]
+        """Unless something fails."""
+        whole = [name for name, case in script.CASES.items() if not case.load().failures]
+        assert [name for name in whole if EXPECTED[name]["drops"]] == ["incast_lossy"]
 
     @pytest.mark.parametrize(
         ("name", "median", "slow", "last"),
@@ -272,11 +292,148 @@ class TestAnswers:
         assert (together["busbw_bps"] / 1e9).tolist() == pytest.approx([104.1, 109.1], abs=0.1)
         assert (apart["busbw_bps"] / 1e9).tolist() == pytest.approx([155.2, 157.1], abs=0.1)
 
+    @pytest.mark.parametrize(
+        ("name", "ms"),
+        [
+            ("spine_down_allreduce", 8.462),
+            ("spine_down_allreduce, healthy", 7.066),
+            ("spine_down_allreduce, resilient", 7.638),
+            ("spine_down_allreduce, end hosts", 10.619),
+            ("link_flap", 21.191),
+            ("link_flap, held down", 8.496),
+            ("link_flap, no rerouting", 16.051),
+            ("corrupting_optic", 7.339),
+            ("corrupting_optic, taken out", 8.411),
+            ("corrupting_optic, selective repeat", 7.408),
+        ],
+    )
+    def test_a_ring_through_failures(self, name: str, ms: float) -> None:
+        assert operation_ms(name) == pytest.approx(ms, abs=5e-4)
+
+    def test_a_storm_stops_one_flow_in_eight(self) -> None:
+        others = result_of("pfc_storm").flows.where(pattern="*")
+        times_ms = others["fct_ps"][others["destination"] != "host0"] / 1e9
+        assert (len(times_ms), (times_ms > 5).sum()) == (63, 8)
+        assert times_ms.max() == pytest.approx(6.083, abs=5e-4)
+        assert times_ms[times_ms < 5].max() <= 1.47
+        healthy = result_of("pfc_storm, healthy").flows["fct_ps"] / 1e9
+        assert healthy.max() <= 1.47
+
+    def test_a_class_or_a_domain_contains_a_storm(self) -> None:
+        training = [
+            result_of(f"isolation ({how})").operations.where(job="training")["duration_ps"][0] / 1e9
+            for how in ("shared", "own class", "own domain")
+        ]
+        assert training == pytest.approx([11.687, 1.404, 1.396], abs=5e-4)
+
+    def test_dual_planes_survive_at_half(self) -> None:
+        first, second = result_of("dual_plane").operations["left_ps"] / 1e9
+        healthy = result_of("dual_plane, healthy").operations["left_ps"] / 1e9
+        assert second - first == pytest.approx(10.491, abs=5e-4)
+        assert healthy[1] - healthy[0] == pytest.approx(5.471, abs=1e-3)
+        assert (healthy[1] - healthy[0]) / (second - first) == pytest.approx(0.52, abs=5e-3)
+
+
+EARLY = ("failures[0].at=10us", "recovery.isolate=20us", "recovery.convergence=20us", "recovery.suspect=5us")
+
+
+class TestTrainingAnswers:
+    """What the headers of training scenarios say."""
+
+    def test_a_pipeline_pays_its_messages(self) -> None:
+        frames, rest = divmod(2 * 2048 * 4096, 4096)
+        message_ms = (frames * 4178 * 8 / 400e3 + 0.5 + 1.5 + 0.08356) / 1e3 + rest
+        assert step_ms("pipeline_1f1b as GPipe") == pytest.approx(138 + 14 * message_ms, rel=1e-4)
+        assert step_ms("pipeline_1f1b") == pytest.approx(151.75, abs=5e-3)
+        assert part_ms("pipeline_1f1b", "compute_ps") == 96
+
+    def test_one_late_rank_makes_the_step_late_by_that(self) -> None:
+        late = step_ms("straggler", 1) - step_ms("straggler without", 1)
+        assert late == pytest.approx(500, rel=1e-5)
+        report = StepReport(result_of("straggler"))
+        assert "rank 5 on host5 for 100 % of it" in str(report) or "rank 5 on host5 for 99" in str(report)
+        path = report.critical[report.critical["step"] == 1]
+        assert path["rank"][path["what"] == "pause"].tolist() == [5]
+
+    def test_experts_dealt_and_drawn(self) -> None:
+        found = [step_ms(f"moe_uniform ({kind})") for kind in ("dealt", "uniform", "Zipf")]
+        assert found == pytest.approx([8.67, 8.90, 22.54], abs=5e-3)
+
+    def test_a_hot_expert_and_its_remedies(self) -> None:
+        kinds = ("hot", "balanced", "capacity 1.25", "replicas", "regrouped")
+        found = [step_ms(f"moe_hot_expert ({kind})") for kind in kinds]
+        assert found == pytest.approx([35.57, 8.67, 8.75, 9.03, 37.63], abs=5e-3)
+        queues = [EXPECTED[f"moe_hot_expert ({kind})"]["queue_peak_bytes"] for kind in kinds]
+        assert [queues[0], queues[4]] == pytest.approx([21.6e6, 8.8e6], rel=5e-3)
+        ports = result_of("moe_hot_expert (hot)").ports
+        assert ports["link"][np.argmax(ports["queue_peak_bytes"])] == "leaf0->host0"
+        assert EXPECTED["moe_hot_expert (hot)"]["paused_ps"] > 0
+        assert EXPECTED["moe_hot_expert (regrouped)"]["paused_ps"] == 0
+
+    def test_copies_to_servers(self) -> None:
+        found = [step_ms(f"moe_node_limited ({kind})") for kind in ("expert", "rank", "server")]
+        assert found == pytest.approx([51.96, 49.85, 42.15], abs=5e-3)
+
+    def test_compression_wins_until_its_break_even(self) -> None:
+        dense = step_ms("topk_compression (dense)")
+        won = {
+            share: dense - step_ms(f"topk_compression (Top-K {share} %)")
+            for share in ("1.25", "5", "10", "11", "12.5")
+        }
+        assert won["1.25"] / dense == pytest.approx(0.42, abs=5e-3)
+        assert won["11"] == pytest.approx(0.81, abs=5e-3)
+        assert won["12.5"] == pytest.approx(-0.56, abs=5e-3)
+        sent = [
+            result_of(f"topk_compression ({kind})").connections["size_bytes"].sum()
+            for kind in ("dense", "Top-K 1.25 %")
+        ]
+        assert sent[0] / sent[1] == pytest.approx(10, rel=1e-3)
+
+    def test_packing(self) -> None:
+        found = [step_ms(f"sequence_packing ({how})") for how in ("none", "in_order", "longest_first")]
+        assert found == pytest.approx([836.6, 163.1, 155.4], abs=0.05)
+        waits = [part_ms(f"sequence_packing ({how})", "waiting_ps") for how in ("in_order", "longest_first")]
+        assert waits == pytest.approx([6.16, 0.39], abs=5e-3)
+
+    def test_an_asynchronous_checkpoint_costs_its_copy(self) -> None:
+        kinds = ("none", "synchronous", "asynchronous", "at 50 Gbit/s")
+        mean = [
+            (step_ms(f"checkpoint_burst ({kind})", 0) + step_ms(f"checkpoint_burst ({kind})", 1)) / 2
+            for kind in kinds
+        ]
+        assert mean == pytest.approx([30.87, 41.86, 32.87, 32.87], abs=5e-3)
+        assert mean[2] - mean[0] == pytest.approx(2.0, abs=1e-6)
+
+    def test_oversubscription_of_a_step(self) -> None:
+        one, more, most = (step_ms(f"oversubscribed_step ({ratio})") for ratio in (1.0, 1.2, 1.5))
+        assert [more / one, most / one] == pytest.approx([1.05, 1.23], abs=5e-3)
+
+    def test_a_step_of_the_shape_of_a_large_model(self) -> None:
+        parts = ("duration_ps", "compute_ps", "bubble_ps", "exposed_ps")
+        found = [part_ms("llama3_405b_step", part) for part in parts]
+        assert found == pytest.approx([139.3, 39.9, 50.7, 48.6], abs=0.05)
+
 
 LEAF_SPINE = ("topology.leaves=3", "topology.spines=2", "topology.hosts_per_leaf=4", "switch.buffer=4MB")
 THRESHOLDS = ("switch.ecn.kmin=50KB", "switch.ecn.kmax=200KB")
 BUSY = ("topology.oversubscription=4", "traffic[0].duration=70us", "run.seed=4")
 INCAST = (*LEAF_SPINE, "traffic[0].senders=7", "traffic[0].size=600KB", "traffic[0].victims=1")
+
+MODEL = {"layers": 4, "hidden": 64, "ffn": 128, "heads": 4, "vocabulary": 256}
+
+
+def _narrow(**changes: object) -> tuple[str, ...]:
+    """Settings for a narrow model, whose steps the readable engine can run."""
+    model = ", ".join(f"{name} = {value}" for name, value in {**MODEL, **changes}.items())
+    return (f"traffic[0].job.model={{{model}}}", "traffic[0].job.sequence=256")
+
+
+NARROW = _narrow()
+NARROW_EXPERTS = (
+    *_narrow(layers=1, experts="{ count = 64, top_k = 2, ffn = 64 }"),
+    *("traffic[0].job.parallelism={ dp = 8, ep = 8 }", "traffic[0].job.global_batch=8"),
+)
+RAILS = ("topology.servers=2", "topology.accelerators_per_server=4", "topology.spines=1")
 
 SMALL = {
     "incast": (*INCAST, *THRESHOLDS),
@@ -305,6 +462,36 @@ SMALL = {
     "alltoall_64 by Bruck": (*LEAF_SPINE, "traffic[0].size=500KB"),
     "alltoallv_skewed": (*LEAF_SPINE, "traffic[0].size=1MB"),
     "two_jobs": (*LEAF_SPINE, "traffic[0].size=500KB", "traffic[1].size=500KB"),
+    "pfc_storm": (*LEAF_SPINE, "traffic[0].size=1MB", "failures[0].at=10us", "failures[0].lasts=300us"),
+    "spine_down_allreduce": (*LEAF_SPINE, *EARLY, "traffic[0].size=500KB"),
+    "spine_down_allreduce, resilient": (*LEAF_SPINE, *EARLY, "traffic[0].size=500KB"),
+    "spine_down_allreduce, end hosts": (*LEAF_SPINE, *EARLY, "traffic[0].size=500KB"),
+    "link_flap": (*LEAF_SPINE, *EARLY, "traffic[0].size=500KB", "failures[0].period=100us"),
+    "corrupting_optic": (
+        *(*LEAF_SPINE, EARLY[0], "traffic[0].size=1MB"),
+        *("failures[0].link=leaf0->spine0", "failures[0].bit_error_rate=1e-6"),
+    ),
+    "isolation (own class)": (*LEAF_SPINE, *EARLY, "traffic[0].size=200KB", "traffic[1].size=400KB"),
+    "dual_plane": (
+        *("topology.leaves=4", "topology.spines=2", "topology.hosts_per_leaf=4", "traffic[0].size=500KB"),
+        *(EARLY[0], 'failures[0].link="host5-leaf2"'),
+    ),
+    "pipeline_1f1b": ("topology.hosts=4", *NARROW, "traffic[0].job.parallelism.pp=4"),
+    "pipeline_1f1b as DualPipe": ("topology.hosts=4", *NARROW, "traffic[0].job.parallelism.pp=4"),
+    "straggler": (
+        *("topology.hosts_per_leaf=2", *NARROW, "traffic[0].job.parallelism.dp=4", "traffic[0].bucket=100KB"),
+        *("traffic[0].job.global_batch=8", "traffic[0].slowness[0].ranks=[3]"),
+    ),
+    "moe_hot_expert (hot)": (*RAILS, *NARROW_EXPERTS),
+    "moe_hot_expert (regrouped)": (*RAILS, *NARROW_EXPERTS),
+    "moe_hot_expert (replicas)": (*RAILS, *NARROW_EXPERTS),
+    "topk_compression (Top-K 5 %)": NARROW,
+    "topk_compression (8 bits)": NARROW,
+    "sequence_packing (in_order)": (
+        *("topology.hosts_per_leaf=2", *NARROW, "traffic[0].job.parallelism.dp=4"),
+        *("traffic[0].job.global_batch=4", "traffic[0].packing.sequences=32"),
+        *("traffic[0].packing.lengths=[32, 64, 128, 192, 256]", "traffic[0].bucket=100KB"),
+    ),
 }
 """Values that make a case small enough for the readable engine, and keep what it is about."""
 
@@ -329,6 +516,12 @@ class TestReadableEngine:
             ("victim", ("marks", "paused_ps")),
             ("allreduce_incast", ("paused_ps",)),
             ("alltoallv_skewed", ("marks", "paused_ps")),
+            ("pfc_storm", ("paused_ps",)),
+            ("spine_down_allreduce", ("drops", "retransmitted")),
+            ("spine_down_allreduce, end hosts", ("drops", "timeouts")),
+            ("link_flap", ("drops", "retransmitted")),
+            ("corrupting_optic", ("drops", "retransmitted")),
+            ("dual_plane", ("drops", "retransmitted")),
         ],
     )
     def test_small_versions_keep_what_they_are_about(self, name: str, happens: tuple[str, ...]) -> None:

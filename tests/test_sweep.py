@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
 import fabric
@@ -12,6 +14,7 @@ from fabric.cli import main
 from fabric.errors import FabricError, SpecError
 from fabric.plot import comparison, to_image
 from fabric.result import Result, Table
+from fabric.scenario import load_scenario
 from fabric.sweep import sweep_runs
 
 BASE = """
@@ -143,6 +146,32 @@ def test_runs_give_what_they_give_alone() -> None:
     assert str(swept).count("\n") == 4
 
 
+def test_what_never_ends_has_no_times() -> None:
+    swept = fabric.run_sweep(
+        scenario().replace(sweep={"run.until": ["1ns", "10ms"]}), engine="reference", progress=False
+    )
+    table = swept.table
+    assert table["status"].tolist() == ["UNTIL", "FINISHED"]
+    for column in ("done_ps", "fct_median_ps", "fct_p99_ps", "fct_max_ps"):
+        assert table[column][0] == -1 < table[column][1]
+    assert table["done_ps"][1] >= table["fct_max_ps"][1]
+    assert np.isnan(table["slowdown_max"]).tolist() == [True, False]
+    shown = [text.get_text() for text in comparison(table, axes=swept.axes)[0].texts]
+    assert shown.count("never") == 1
+
+
+def test_a_sweep_without_flows_says_when_all_is_done() -> None:
+    ring = fabric.Scenario(
+        topology=fabric.SingleSwitch(hosts=4),
+        traffic=[fabric.Collective(collective="all_reduce", algorithm="ring", size="1MB")],
+        sweep={"traffic[0].size": ["1MB", "2MB"]},
+    )
+    swept = fabric.run_sweep(ring, progress=False)
+    for one, result in zip(swept.table, swept.results, strict=True):
+        assert one["fct_max_ps"] == -1
+        assert result.ranks["left_ps"].max() <= one["done_ps"] == result.duration_ps
+
+
 class TestCommand:
     @pytest.fixture(autouse=True)
     def _in_a_folder(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -184,6 +213,31 @@ class TestCommand:
     ) -> None:
         assert main(["run", "plain.toml", *arguments]) == 2
         assert f"fabric: error: {message}" in capsys.readouterr().err
+
+    def test_ctrl_c_keeps_what_was_run(
+        self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        Path("results/small").mkdir(parents=True)
+        Path("results/small/sweep.png").write_bytes(b"of an older sweep")
+        run = fabric.run
+
+        def third_is_interrupted(scenario: fabric.Scenario, **options: Any) -> Result:
+            if scenario.name.endswith("(4000, none)"):
+                raise KeyboardInterrupt
+            return run(scenario, **options)
+
+        monkeypatch.setattr("fabric.sweep.run", third_is_interrupted)
+        assert main(["run", "swept.toml"]) == 130
+        assert capsys.readouterr().err == "fabric: interrupted after 2 of 4 runs, saving what was recorded\n"
+        saved = sorted(path.name for path in Path("results/small").iterdir())
+        assert saved == ["1000-DCTCP-step", "1000-none", "sweep.csv"]
+
+    def test_labels_that_make_the_same_name(self) -> None:
+        names = "traffic[0].name=a b,a-b,a b"
+        assert main(["run", "plain.toml", "--sweep", names, "--no-plot", "--quiet", "--out", "o"]) == 0
+        folders = [path for path in Path("o").iterdir() if path.is_dir()]
+        labels = sorted(load_scenario(folder / "scenario.toml").traffic[0].name for folder in folders)
+        assert labels == ["a b", "a b", "a-b"]
 
     def test_other_files_in_the_place_of_a_result_stay(self, capsys: pytest.CaptureFixture[str]) -> None:
         Path("o/2").mkdir(parents=True)

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
 import pytest
 
-from fabric.training import MODELS, SCHEDULES, load_job
+import fabric
+from fabric.topology import build_network
+from fabric.training import MODELS, SCHEDULES, load_job, training_jobs
 from fabric.training.volumes import GROUPS
 
-PAGE = (Path(__file__).resolve().parent.parent / "docs" / "training.md").read_text()
+ROOT = Path(__file__).resolve().parent.parent
+PAGE = (ROOT / "docs" / "training.md").read_text()
+TABLES = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
 EXAMPLES = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
 
 
@@ -25,9 +30,40 @@ def test_the_first_example_and_its_file_are_one_job(tmp_path: Path) -> None:
     names: dict[str, object] = {}
     exec(EXAMPLES[0], names)
     file = tmp_path / "job.toml"
-    (text,) = re.findall(r"```toml\n(.*?)```", PAGE, re.DOTALL)
+    (text,) = (one for one in TABLES if one.startswith("# job.toml"))
     file.write_text(text)
     assert load_job(file) == names["job"]
+
+
+def test_the_entry_is_one_of_a_scenario() -> None:
+    (text,) = (one for one in TABLES if one.startswith("[[traffic]]"))
+    scenario = fabric.load_scenario(f'topology = {{ kind = "single_switch", hosts = 128 }}\n{text}')
+    (job,) = training_jobs(scenario, build_network(scenario.topology))
+    assert job.purpose is not None
+    assert (job.program.n_ranks, int(job.purpose.step.max())) == (128, 1)
+
+
+def test_answers_of_scenarios_are_those_that_are_checked_in() -> None:
+    """Times of the table, to the digits that it shows."""
+    expected = json.loads((ROOT / "scenarios" / "expected.json").read_text())
+    shown = {
+        "pipeline_1f1b": (151.8, 142.8),
+        "moe_hot_expert (hot)": (35.6,),
+        "moe_hot_expert (regrouped)": (37.6,),
+        "moe_node_limited (server)": (42.2,),
+        "moe_node_limited (expert)": (52.0,),
+        "topk_compression (dense)": (23.0,),
+        "topk_compression (Top-K 1.25 %)": (13.3,),
+        "oversubscribed_step (1.5)": (12.23,),
+        "llama3_405b_step": (139,),
+    }
+    table = PAGE[PAGE.index("| scenario |") :].split("\n\n")[0]
+    for name, times in shown.items():
+        (row,) = (line for line in table.splitlines() if line.startswith(f"| `{name.split(' ')[0]}` |"))
+        found = expected[name]["steps"][0]["duration_ps"] / 1e9
+        assert f"{times[0]:g}" in row
+        digits = len(f"{times[0]:g}".partition(".")[2])
+        assert round(found, digits) == times[0], name
 
 
 def test_figures_of_the_estimate() -> None:

@@ -335,9 +335,42 @@ def test_the_large_workload_of_simai() -> None:
         for kind, group, size in cells:
             count[column, str(kind), str(group)] += 1
             total[column, str(kind), str(group)] += int(size)
-    assert count[0, "all_gather", "tp"] == 600
-    assert total[0, "all_gather", "tp"] == 49_828_331_520
-    assert (count[0, "all_to_all", "ep"], total[0, "all_to_all", "ep"]) == (384, 38_654_705_664)
-    assert (count[1, "reduce_scatter", "tp"], total[1, "reduce_scatter", "tp"]) == (408, 38_654_705_664)
-    assert total[2, "all_gather", "dp_ep"] == 19_327_352_832
-    assert total[2, "reduce_scatter", "dp"] == 5_615_517_696
+    expected = {
+        (0, "all_gather", "tp"): (600, 49_828_331_520),
+        (0, "all_reduce", "tp"): (31, 1_208_008_720),
+        (0, "reduce_scatter", "tp"): (384, 48_318_382_080),
+        (0, "all_to_all", "tp"): (384, 9_663_676_416),
+        (0, "all_to_all", "ep"): (384, 38_654_705_664),
+        (1, "all_gather", "tp"): (576, 48_620_371_968),
+        (1, "reduce_scatter", "tp"): (408, 38_654_705_664),
+        (1, "all_reduce", "tp"): (1, 50_331_648),
+        (1, "all_to_all", "tp"): (384, 9_663_676_416),
+        (1, "all_to_all", "ep"): (384, 38_654_705_664),
+        (2, "all_gather", "dp"): (1, 2_807_758_848),
+        (2, "reduce_scatter", "dp"): (1, 5_615_517_696),
+        (2, "all_gather", "dp_ep"): (1, 19_327_352_832),
+        (2, "reduce_scatter", "dp_ep"): (1, 38_654_705_664),
+    }
+    assert {key: (count[key], total[key]) for key in count if key[1]} == expected
+
+
+@real
+def test_the_rows_of_the_small_workloads() -> None:
+    llama = read_aicb(SAMPLES / "aicb" / "L7B-D1-C02_Llama7B_deepspeed_zero3_A100.txt")
+    assert llama.header["tp"] == 1
+    assert llama.collective[:, 1].tolist() == ["all_gather"] * 12
+    assert int(llama.size_bytes[:, 1].sum()) == 3_496_004
+    assert [each for each in llama.collective[:, 2].tolist() if each] == ["reduce_scatter"]
+    assert int(llama.size_bytes[:, 2].sum()) == 1_889_785_610
+    (gpt,) = (SAMPLES / "aicb").glob("G13B*.txt")
+    thirteen = read_aicb(gpt)
+    assert thirteen.header == {"tp": 8}
+    assert thirteen.size_bytes[thirteen.collective == "broadcast"].tolist() == [16384]
+    (gpt,) = (SAMPLES / "aicb").glob("G175B*.txt")
+    large = read_aicb(gpt)
+    assert large.size_bytes[(large.collective == "all_gather") & (large.size_bytes == 1)].tolist() == [1]
+    micro = read_aicb(SAMPLES / "aicb" / "micro_all_gather.txt")
+    assert micro.policy == "MICRO"
+    assert micro.size_bytes[:, 2].tolist() == [4096 * 2**k for k in range(19)]
+    first = read_aicb(SAMPLES / "simai" / "microAllReduce.txt")
+    assert (first.header["tp"], first.size_bytes[:, 0].tolist()) == (8, [16 * 2**20, 64 * 2**20])

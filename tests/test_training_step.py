@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -14,13 +15,16 @@ from fabric._core import Engine
 from fabric.errors import SpecError
 from fabric.lower import lower
 from fabric.reference import Simulator
-from fabric.spec import LeafSpine, Permutation, Scenario
+from fabric.spec import LeafSpine, Permutation, Router, Scenario, SingleSwitch
 from fabric.training import (
     Model,
     Parallelism,
     PassTimes,
+    Slowdown,
     Step,
+    StepPlan,
     StepTimes,
+    TokenRoutes,
     TrainingJob,
     build_step,
     execute,
@@ -53,18 +57,14 @@ def job_of(layout: dict[str, Any], *, moe: bool = False, sp: bool = True, **how:
 
 
 def ideal(step: Step) -> float:
-    """End of the last operation if all that is sent arrives at once, walked operation by operation."""
-    program = step.program
-    later, earlier = program.operation_of(program.wait_task), program.operation_of(program.wait_for)
-    assert (earlier < later).all()
-    end = np.zeros(len(program), dtype=np.int64)
-    order = np.argsort(later, kind="stable")
-    bounds = np.searchsorted(later[order], np.arange(len(program) + 1))
-    for operation in range(len(program)):
-        before = earlier[order[bounds[operation] : bounds[operation + 1]]]
-        begin = end[before].max() if len(before) else 0
-        end[operation] = begin + program.compute_ps[operation]
-    return float(end.max())
+    """End of the last operation if all that is sent arrives at once: every rank on one host."""
+    scenario = Scenario(topology=SingleSwitch(hosts=2), traffic=[Permutation(size="1KB")])
+    hosts = np.zeros(step.program.n_ranks, dtype=np.int64)
+    engine = Engine(lower(scenario, jobs=[Job(program=step.program, hosts=hosts)]))
+    engine.run()
+    left = engine.columns()["task_left_ps"]
+    assert (left >= 0).all()
+    return float(left.max())
 
 
 CASES = st.fixed_dictionaries(
@@ -118,7 +118,9 @@ def test_compute_follows_the_schedule(name: str, pp: int) -> None:
     vpp = 2 if name == "interleaved" else 1
     job = job_of({"tp": 2, "dp": 2, "pp": pp, "vpp": vpp}, global_batch=16)
     step = build_step(
-        job, times=StepTimes(forward_ps=1000, backward_ps=2000, weight_ps=1000, update_ps=7), schedule=name
+        job,
+        times=StepTimes(forward_ps=1000, backward_ps=2000, weight_ps=1000, update_ps=7),
+        plan=StepPlan(schedule=name),
     )
     layers = 8 / (pp * vpp)
     chunk = PassTimes(forward=1000 * layers, backward=2000 * layers, weight=1000 * layers)
@@ -131,20 +133,37 @@ def test_one_slow_rank_delays_all() -> None:
     slowness = [1.0] * 8
     slowness[3] = 1.5
     slow = ideal(
-        build_step(job, times=StepTimes(forward_ps=1000, backward_ps=2000, update_ps=10), slowness=slowness)
+        build_step(
+            job,
+            times=StepTimes(forward_ps=1000, backward_ps=2000, update_ps=10),
+            plan=StepPlan(slowdown=Slowdown.of(slowness)),
+        )
     )
     assert slow > even
     all_slow = build_step(
-        job, times=StepTimes(forward_ps=1000, backward_ps=2000, update_ps=10), slowness=[1.5] * 8
+        job,
+        times=StepTimes(forward_ps=1000, backward_ps=2000, update_ps=10),
+        plan=StepPlan(slowdown=Slowdown.of([1.5] * 8)),
     )
     assert ideal(all_slow) == 1.5 * even
+
+
+@dataclass
+class Given(TokenRoutes):
+    """Copies as given, whatever the router says."""
+
+    copies: Any = None
+
+    def _route(self, turn: int, ranks: Any) -> Any:
+        return [self.copies], self.copies.sum(axis=0) / self.copies.sum(axis=1).mean()
 
 
 def test_skewed_experts_send_what_their_matrix_says() -> None:
     job = job_of({"dp": 4}, moe=True)
     assert job.parallelism.ep == 4
     copies = np.array([[32, 96, 0, 0], [0, 128, 0, 0], [1, 1, 2, 124], [32, 32, 32, 32]])
-    step = build_step(job, times=TIMES, copies=lambda layer, micro_batch: copies)
+    routes = Given(job=job, router=Router(), server_of=np.zeros(4, dtype=np.int64), copies=copies)
+    step = build_step(job, times=TIMES, plan=StepPlan(routes=routes))
     token = 2 * 64
     out, back = copies.sum(axis=1) - np.diag(copies), copies.sum(axis=0) - np.diag(copies)
     passes = 5 * job.micro_batches
@@ -166,19 +185,20 @@ def test_gradients_are_reduced_beside_what_is_left() -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        ({"schedule": "dualpipe"}, "dualpipe"),
+        ({"schedule": "dualpipe"}, "micro_batches"),
         ({"schedule": "never"}, "never"),
-        ({"slowness": [1.0]}, "slowness"),
-        ({"slowness": [-1.0] * 4}, "slowness"),
+        ({"slowdown": Slowdown.of([1.0])}, "slowness"),
         ({"algorithms": {"all_reduce": "pigeon"}}, "pigeon"),
     ],
 )
 def test_steps_that_are_none(given: dict[str, Any], words: str) -> None:
     with pytest.raises(SpecError, match=words):
-        build_step(job_of({"tp": 2, "pp": 2}, sp=False), times=TIMES, **given)
+        build_step(job_of({"tp": 2, "pp": 2}, sp=False, global_batch=2), times=TIMES, plan=StepPlan(**given))
 
 
 def test_times_that_are_none() -> None:
+    with pytest.raises(SpecError, match="slowness"):
+        Slowdown.of([-1.0])
     with pytest.raises(SpecError, match="forward_ps"):
         StepTimes(forward_ps=-1, backward_ps=1)
     with pytest.raises(SpecError, match="weight_ps"):
@@ -188,7 +208,7 @@ def test_times_that_are_none() -> None:
 def test_both_engines_run_a_step_and_send_its_volumes() -> None:
     """Payload by dimension, of a mixture of experts on 16 ranks with every dimension but context."""
     job = job_of({"tp": 2, "dp": 2, "pp": 4, "zero": 1}, moe=True)
-    step = build_step(job, times=TIMES, schedule="zb1p")
+    step = build_step(job, times=TIMES, plan=StepPlan(schedule="zb1p"))
     scenario = Scenario(
         topology=LeafSpine(leaves=2, spines=2, hosts_per_leaf=8), traffic=[Permutation(size="1KB")]
     )

@@ -22,7 +22,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from invariants import Outcome, Rows, check_invariants, check_lossless
+from invariants import Outcome, Rows, changes_of, check_invariants, check_lossless
 from strategies import scenarios
 from strategies_programs import scenarios_with_programs
 from support_lowered import busy_lowered, small_lowered
@@ -30,7 +30,7 @@ from support_programs import busy_program
 
 from fabric._core import Engine
 from fabric.lower import lookahead_ps, lower
-from fabric.lowered import STREAMS, DropReason, Lowered
+from fabric.lowered import STREAMS, DropReason, FaultKind, Lowered
 from fabric.reference import Simulator
 from fabric.spec import (
     FatTree,
@@ -93,6 +93,20 @@ class TestSameBits:
 
         same_bits()
         rare = {name: seen[name] for name in EXPECTED if seen[name] < 5}
+        assert not rare, f"cases that hardly occur, of {seen}"
+
+    def test_any_failures(self) -> None:
+        """Something fails in every case, and all that can come of it does among them."""
+        seen: Counter[str] = Counter()
+
+        @settings(PROFILE, max_examples=FRESH_CASES or 150)
+        @given(scenario=scenarios(failing=True), steps=chunks, window=st.floats(0, 1))
+        def same_bits(scenario: Scenario, steps: list[Chunk], window: float) -> None:
+            seen.update(what_happened(compare_engines(lower(scenario), steps=steps, window=window)))
+            seen[f"reroute: {scenario.recovery.reroute}"] += 1
+
+        same_bits()
+        rare = {name: seen[name] for name in EXPECTED_OF_FAILURES if seen[name] < 5}
         assert not rare, f"cases that hardly occur, of {seen}"
 
     @pytest.mark.parametrize("seed", range(40))
@@ -279,7 +293,8 @@ def run_in_chunks(engine: Any, steps: list[Chunk], *, until_ps: int) -> str:
         if number % 8 == 0:
             engine.columns()
             engine.rows(STREAMS[number // 8 % len(STREAMS)])
-        if reason in ("FINISHED", "STALLED"):
+            engine.deadlocks()
+        if reason in ("FINISHED", "STALLED", "DEADLOCK"):
             break
     return str(engine.run(until_ps=until_ps))
 
@@ -290,6 +305,9 @@ def assert_same(outcome: Outcome, expected: Outcome, *, names: tuple[str, str]) 
     for mine, theirs in zip(outcome.waiting, expected.waiting, strict=True):
         if mine.tolist() != theirs.tolist():
             differences.append(f"waiting: {mine.tolist()}, {theirs.tolist()}")
+    for mine, theirs in zip(outcome.deadlocks, expected.deadlocks, strict=True):
+        if mine.tolist() != theirs.tolist():
+            differences.append(f"deadlocks: {mine.tolist()}, {theirs.tolist()}")
     if outcome.reason != expected.reason:
         differences.insert(0, f"stopped: {outcome.reason}, {expected.reason}")
     if differences:
@@ -342,6 +360,14 @@ def _named(row: tuple[Any, ...]) -> str:
     return ", ".join(f"{name}={value}" for name, value in zip(names, row, strict=True) if value)
 
 
+CHANGES = {
+    "links come up": FaultKind.UP,
+    "other rates": FaultKind.RATE,
+    "other losses": FaultKind.LOSS,
+    "storms": FaultKind.PAUSE,
+    "new routes": FaultKind.ROUTES,
+    "flows that move": FaultKind.MOVES,
+}
 CHOICES = ("ecmp", "spray_random", "spray_round_robin", "adaptive", "flowlet", "hashed sockets")
 EXPECTED = (
     *("FINISHED", "STALLED", "UNTIL", "pauses", "headroom", "marks", "cnps", "nacks", "timeouts"),
@@ -349,11 +375,16 @@ EXPECTED = (
     *("spray_random", "spray_round_robin", "adaptive", "flowlet", "pins"),
     *("selective repeat", "delayed ACKs", "paths in turn", "random paths"),
 )
+EXPECTED_OF_FAILURES = (
+    *("no route", "link down", "lost on links", "links come up", "other rates", "other losses", "storms"),
+    *("new routes", "flows that move", "another path after a time-out", "FINISHED", "UNTIL"),
+    *(f"reroute: {name}" for name in ("ecmp", "up_down", "resilient", "end_host", "none")),
+)
 
 
 EXPECTED_OF_PROGRAMS = (
     *("FINISHED", "UNTIL", "sent again", "PAUSE", "joins", "copies", "eager", "computing"),
-    "an order of own sends",
+    *("an order of own sends", "slow for a while"),
     *("own sizes", "many frames", "without bytes", "several messages", "in turn"),
     "ties by start",
 )
@@ -381,6 +412,7 @@ def what_happened_to_program(outcome: Outcome) -> Iterator[str]:
         "in turn": outcome.lowered.node_takes_turns if sent.any() else sent,
         "ties by start": outcome.lowered.ties_by_start if sent.any() else sent,
         "an order of own sends": program.transfer_follower,
+        "slow for a while": program.slow_factor,
         "several messages": np.unique(program.operation_lanes, return_counts=True)[1] > 1,
     }
     yield from (name for name, value in happened.items() if np.any(value))
@@ -412,6 +444,11 @@ def what_happened(outcome: Outcome) -> Iterator[str]:
         yield "delayed ACKs"
     for mode in np.unique(transports["path_mode"]).tolist():
         yield ("", "paths in turn", "random paths")[mode]
+    yield from (name for name, kind in CHANGES.items() if len(changes_of(lowered, kind)))
+    if outcome.counters["lost_in_flight"]:
+        yield "lost on links"
+    if np.any(columns["flow_timeouts"][transports["repath"] == 1]):
+        yield "another path after a time-out"
     for reason in np.flatnonzero(columns["drops_by_reason"]).tolist():
         yield DropReason.NAMES[reason]
 
@@ -419,10 +456,12 @@ def what_happened(outcome: Outcome) -> Iterator[str]:
 def has_automatic_headroom(scenario: Scenario) -> bool:
     """Whether all that lossless classes can send after a PAUSE is provided for.
 
-    Not so in the timing of ns-3, which beats the wire, and where control frames ignore PAUSE.
+    Not so in the timing of ns-3, which beats the wire, where control frames ignore PAUSE, and where links
+    come up again, over which nothing is paused yet.
     """
     own = (each.pfc for each in scenario.switch.classes if isinstance(each.pfc, Pfc))
     bounds = all(
         pfc.headroom == "auto" and pfc.headroom_delays is None for pfc in (scenario.switch.pfc, *own)
     )
-    return bounds and scenario.run.timing == "exact" and not scenario.nic.control_ignores_pause
+    exact = scenario.run.timing == "exact" and not scenario.nic.control_ignores_pause
+    return bounds and exact and not scenario.failures

@@ -33,6 +33,12 @@ SHORT_NAMES = {"tree": "double_binary_tree"}
 
 MOST_SIZES = 10_000
 
+OPTIONS = {
+    **{"repeat": "--iterations", "order": "--placement", "ranks": "--ranks", "channels": "--channels"},
+    **{"ranks_per_host": "--ranks-per-host", "chunk": "--chunk"},
+}
+"""Which option sets a field of the collective that is run."""
+
 
 def sizes_between(begin: int, end: int, *, factor: float | None = None, step: int | None = None) -> list[int]:
     """Return the sizes of a benchmark, ascending.
@@ -75,8 +81,8 @@ def sizes_between(begin: int, end: int, *, factor: float | None = None, step: in
             )
         return list(range(begin, end + 1, step))
     factor = 2.0 if factor is None else factor
-    if not factor > 1:
-        raise SpecError("--factor", factor, "a number above 1")
+    if not 1 < factor < float("inf"):
+        raise SpecError("--factor", factor, "a number above 1, not infinite")
     if begin < 1:
         raise SpecError("--begin", f"{begin} bytes", "at least 1 byte, with a factor")
     sizes = [begin]
@@ -175,7 +181,7 @@ class Bench:
     @property
     def kind(self) -> str:
         """The collective."""
-        return self.collective or self.entry.collective
+        return self.entry.collective if self.collective is None else self.collective
 
     @property
     def named(self) -> tuple[str, ...]:
@@ -222,14 +228,19 @@ class Bench:
         return [
             self.scenario.replace(
                 traffic=(
-                    self.entry.replace(
-                        **changes,
-                        algorithm=name,
-                        options=self._options(name),
-                        size=size // element * element,
+                    self._entry(
+                        changes, algorithm=name, options=self._options(name), size=size // element * element
                     ),
                 )
             )
             for name in self.named
             for size in sizes
         ]
+
+    def _entry(self, changes: Mapping[str, Any], **others: Any) -> Collective:
+        """Return the collective of a run; what is not allowed is said of the option that asked for it."""
+        try:
+            return self.entry.replace(**changes, **others)
+        except SpecError as error:
+            path = error.path.removeprefix("Collective.")
+            raise SpecError(OPTIONS.get(path, path), error.value, error.allowed) from None

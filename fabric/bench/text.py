@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import csv
 import io
+import math
 
 from fabric.result import Table
-from fabric.result.text import align, rate_text
+from fabric.result.text import align, counted, rate_text
 
 __all__ = ["bench_csv", "bench_text"]
 
@@ -39,8 +40,8 @@ def bench_text(table: Table) -> str:
                 row["type"],
                 row["redop"],
                 f"{row['time_ps'] / PS_PER_US:.2f}",
-                f"{row['algbw_bps'] / BITS_PER_GB:.2f}",
-                f"{row['busbw_bps'] / BITS_PER_GB:.2f}",
+                _bandwidth_text(row["algbw_bps"], 2),
+                _bandwidth_text(row["busbw_bps"], 2),
                 f"{row['skew_ps'] / PS_PER_US:.2f}",
                 row["slowest_link"] or "none",
                 row["cause"] if row["chosen"] == name else f"{row['cause']} ({row['chosen']})",
@@ -50,18 +51,23 @@ def bench_text(table: Table) -> str:
         lines = align([HEAD, UNITS, *rows], right=NUMBERS)
         first = part[0]
         rate = rate_text(first["line_rate_bps"])
-        mean = float(part["busbw_bps"].mean()) / BITS_PER_GB
+        mean = _bandwidth_text(float(part["busbw_bps"].mean()), 4)
         parts.append(
             "\n".join(
                 [
-                    f"# {first['collective']}, {name}: {first['ranks']} ranks at {rate}",
+                    f"# {first['collective']}, {name}: {counted(first['ranks'], 'rank')} at {rate}",
                     *(f"# {line}" for line in lines[:2]),
                     *(f"  {line}" for line in lines[2:]),
-                    f"# Avg bus bandwidth    : {mean:.4f}",
+                    f"# Avg bus bandwidth    : {mean}",
                 ]
             )
         )
     return "\n\n".join(parts)
+
+
+def _bandwidth_text(bandwidth_bps: float, digits: int) -> str:
+    """A bandwidth in GB/s; "-" where nothing had to be moved (a single rank)."""
+    return f"{bandwidth_bps / BITS_PER_GB:.{digits}f}" if math.isfinite(bandwidth_bps) else "-"
 
 
 def bench_csv(table: Table) -> str:

@@ -4,6 +4,7 @@
 
     fabric run FILE... [--set path=value]... [--sweep path=value,value]... [--seed N] [--out DIR]
                        [--until 5ms] [--engine NAME]
+    fabric step FILE [--set path=value]... [--sweep path=value,value]... [--scale N,N] [--seed N] [--out DIR]
     fabric bench FILE [--collective NAME] [--compare ALGORITHM,...] [--ranks N] [-b SIZE] [-e SIZE]
                       [-f FACTOR] [--csv FILE] [--out FILE]
     fabric plot DIR [--kind queues] [--ports PATTERN] [--out FILE]

@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from fabric.cli.common import DONE, add_overrides, file_name, image_format_of, load, out_path, watch
-from fabric.errors import SpecError
-from fabric.scenario import override_value
+from fabric.errors import FabricError, SpecError
 from fabric.units import QuantityError, Size
 
 __all__ = ["add"]
@@ -59,9 +58,9 @@ def add(commands: Any) -> None:
 def _bench(options: argparse.Namespace) -> int:
     from fabric.bench import bench_csv, bench_text, run_bench
     from fabric.io.files import write_whole
-    from fabric.plot import bandwidth, to_image
 
     bench = _bench_of(options)
+    csv = out_path(options, "csv")
     target = out_path(options) or Path(
         "results", f"{file_name(bench.scenario.name, options.scenario)}-bench.png"
     )
@@ -70,13 +69,25 @@ def _bench(options: argparse.Namespace) -> int:
     table = run_bench(bench, engine=options.engine, watch=watch)
     watch("")
     print(bench_text(table), flush=True)
-    if options.csv is not None:
-        write_whole(Path(options.csv), bench_csv(table).encode())
-        print(f"\n  table    {options.csv}")
-    if not options.no_plot and table["size_bytes"].any():
-        write_whole(target, to_image(bandwidth(table), format=image_format))
-        print(f"\n  picture  {target}")
+    if csv is not None:
+        write_whole(csv, bench_csv(table).encode())
+        print(f"\n  table    {csv}")
+    if not options.no_plot:
+        print(f"\n  {_add_picture(table, target, image_format)}")
     return DONE
+
+
+def _add_picture(table: Any, target: Path, image_format: str) -> str:
+    """Draw the bandwidth; return what to say of it."""
+    from fabric.io.files import write_whole
+    from fabric.plot import bandwidth, to_image
+
+    try:
+        drawn = bandwidth(table)
+    except FabricError as error:
+        return f"no picture: {error}"
+    write_whole(target, to_image(drawn, format=image_format))
+    return f"picture  {target}"
 
 
 def _bench_of(options: argparse.Namespace) -> Any:
@@ -109,6 +120,8 @@ def _bench_of(options: argparse.Namespace) -> Any:
 
 def _option(text: str) -> tuple[str, Any]:
     """An option of an algorithm, its value read as TOML."""
+    from fabric.scenario import override_value
+
     name, equals, value = text.partition("=")
     if not equals or not name.strip().isidentifier():
         raise SpecError("--option", text, "NAME=VALUE, such as window=8")

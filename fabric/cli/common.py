@@ -60,11 +60,12 @@ def add_foreign_options(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def out_path(options: argparse.Namespace) -> Path | None:
-    """Return what `--out` names; None if it is not given."""
-    if options.out == "":
-        raise SpecError("--out", "", "the name of a file or directory")
-    return Path(options.out) if options.out is not None else None
+def out_path(options: argparse.Namespace, option: str = "out") -> Path | None:
+    """Return what `--out`, or another option that names what is written, names; None if it is not given."""
+    name = getattr(options, option)
+    if name == "":
+        raise SpecError(f"--{option}", "", "the name of a file or directory")
+    return None if name is None else Path(name)
 
 
 def image_format_of(target: Path) -> str:
@@ -90,13 +91,11 @@ def load_any(
     sources: Sequence[str], overrides: Sequence[str], *, start_unit: Any, first_start: str | None
 ) -> tuple[Scenario, Sequence[object]]:
     """Return a scenario, and what was left out of the files of another simulator."""
-    from fabric.formats import recognise
-
-    if len(sources) == 1 and recognise(sources[0]) is None:
-        return load(sources[0], overrides), ()
-    from fabric.convert import import_files
+    from fabric.convert import import_files, is_scenario
     from fabric.scenario import dump_scenario, load_scenario
 
+    if is_scenario(sources, start_unit=start_unit, first_start=first_start):
+        return load(sources[0], overrides), ()
     imported = import_files(*sources, start_unit=start_unit, first_start=first_start)
     return load_scenario(dump_scenario(imported.scenario), overrides=overrides), imported.ignored
 

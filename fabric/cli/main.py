@@ -8,12 +8,12 @@ import sys
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from fabric.cli import bench, check, convert, matrix, plot, run, schema, topo, validate
+from fabric.cli import bench, check, convert, failures, matrix, plot, run, schema, step, topo, validate
 from fabric.cli.common import DONE, INTERRUPTED, REFUSED
 from fabric.errors import FabricError
 from fabric.units import QuantityError
 
-__all__ = ["main"]
+__all__ = ["main", "parser"]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -24,8 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     arguments : sequence of str
         Without the program's name; by default those of this process.
     """
+    _open_closed_streams()
     try:
-        options = _parser().parse_args(arguments)
+        options = parser().parse_args(arguments)
         code: int = options.command(options)
         sys.stdout.flush()
         return code
@@ -42,6 +43,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print("fabric: interrupted", file=sys.stderr)
         return INTERRUPTED
+
+
+def _open_closed_streams() -> None:
+    """Where the shell has closed an output (`1>&-`), let it take what is printed and forget it."""
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115
 
 
 def _refuse(message: str) -> int:
@@ -66,10 +74,11 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def _parser() -> argparse.ArgumentParser:
-    parser = _Parser(prog="fabric", description="Packet-level network emulator for AI training clusters.")
-    parser.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for command in (run, bench, plot, topo, check, convert, validate, matrix, schema):
+def parser() -> argparse.ArgumentParser:
+    """Return the parser of the whole command line."""
+    whole = _Parser(prog="fabric", description="Packet-level network emulator for AI training clusters.")
+    whole.add_argument("--version", action=_Version, nargs=0, help="print the version and exit")
+    commands = whole.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    for command in (run, step, bench, plot, topo, check, failures, convert, validate, matrix, schema):
         command.add(commands)
-    return parser
+    return whole

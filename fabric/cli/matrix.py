@@ -14,7 +14,7 @@ __all__ = ["add"]
 
 def add(commands: Any) -> None:
     parser = commands.add_parser("matrix", help="describe and draw who sends how much in a training step")
-    parser.add_argument("job", metavar="FILE", help="training job (TOML)")
+    parser.add_argument("job", metavar="FILE", help="training job, or scenario with one (TOML)")
     parser.add_argument(
         "--per",
         type=int,
@@ -51,7 +51,8 @@ def _matrix(options: argparse.Namespace) -> int:
     name = file_name(job.name, options.job)
     target = out_path(options) or Path("results", f"{name}-matrix.png")
     image_format = image_format_of(target)
-    if options.array is not None and not options.array.endswith(".npz"):
+    array_file = out_path(options, "array")
+    if array_file is not None and array_file.suffix != ".npz":
         raise SpecError("--array", options.array, "a file name ending in .npz")
     matrix = communication_matrix(job, collectives=options.collectives)
     per = options.per if options.per is not None else -(-matrix.n_ranks // ROWS_OF_A_MATRIX)
@@ -61,10 +62,10 @@ def _matrix(options: argparse.Namespace) -> int:
     panels = {f"{each}: {NAMES[each]}": array for each, array in arrays.items()}
     drawn = matrices(panels, of=of, title=f"Bytes sent in a step: {model} on {matrix.n_ranks} ranks")
     write_whole(target, to_image(drawn[0], format=image_format))
-    if options.array is not None:
+    if array_file is not None:
         buffer = io.BytesIO()
         np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
-        write_whole(Path(options.array), buffer.getvalue())
+        write_whole(array_file, buffer.getvalue())
     print(name)
     for line in _matrix_lines(job, matrix):
         print(f"  {line}")

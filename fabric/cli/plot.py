@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from fabric.cli.common import DONE, image_format_of, out_path
 from fabric.errors import FabricError
+from fabric.io.names import DRAWN
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -18,8 +19,6 @@ __all__ = ["add"]
 
 
 def add(commands: Any) -> None:
-    from fabric.io.directory import DRAWN
-
     parser = commands.add_parser("plot", help="draw a saved result")
     parser.add_argument("directory", metavar="DIR", help="directory of a result")
     parser.add_argument("--kind", choices=DRAWN, default="queues", help="default: queues")
@@ -53,5 +52,8 @@ def draw(result: Result, kind: str, ports: str | None = None) -> Axes:
         "slowdown": plot.slowdown_by_size,
         "utilisation": plot.utilisation,
         "rates": plot.rates,
+        "deadlock": plot.deadlock,
+        "pauses": plot.pause_tree,
+        "timeline": plot.timeline,
     }
     return drawings[kind](result)

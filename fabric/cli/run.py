@@ -21,10 +21,13 @@ from fabric.cli.plot import draw
 from fabric.errors import FabricError, SpecError
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
     from fabric.result import Result
     from fabric.spec import Scenario
+    from fabric.sweep import SweepResult
 
-__all__ = ["add"]
+__all__ = ["add", "swept"]
 
 FEW_SIZES = 6
 """Different sizes of flows up to which completion times say more than slowdown by size."""
@@ -71,7 +74,7 @@ def _run(options: argparse.Namespace) -> int:
         options.sources, overrides, start_unit=options.start_unit, first_start=options.first_start
     )
     target = out_path(options) or Path("results", file_name(scenario.name, options.sources[0]))
-    scenario = _swept(scenario, options.sweep)
+    scenario = swept(scenario, options.sweep)
     if scenario.sweep:
         return _run_sweep(scenario, target, options)
     check_target(target)
@@ -99,7 +102,7 @@ def _run(options: argparse.Namespace) -> int:
     return INTERRUPTED if interrupted else DONE
 
 
-def _swept(scenario: Scenario, axes: Sequence[str]) -> Scenario:
+def swept(scenario: Scenario, axes: Sequence[str]) -> Scenario:
     """Return the scenario with the axes of `--sweep` added to those that it has."""
     from fabric.scenario import override_value
 
@@ -114,22 +117,42 @@ def _swept(scenario: Scenario, axes: Sequence[str]) -> Scenario:
     return scenario.replace(sweep=sweep) if axes else scenario
 
 
+def _compared(sweep: SweepResult) -> Axes:
+    """Return the picture of a sweep: steps of training jobs, else what flows or programs took, and queues."""
+    from fabric.plot import comparison, step_shares
+
+    table = sweep.table
+    if "step_ps" in table:
+        return step_shares(table, axes=sweep.axes, title_text=sweep.name)
+    shown = "fct_max_ps" if (table["fct_max_ps"] >= 0).any() else "done_ps"
+    return comparison(table, axes=sweep.axes, columns=(shown, "queue_peak_bytes"))[0]
+
+
 def _run_sweep(scenario: Scenario, target: Path, options: argparse.Namespace) -> int:
-    from fabric.plot import comparison, to_image
+    from fabric.interrupt import InterruptRequest
+    from fabric.io.files import write_whole
+    from fabric.plot import to_image
     from fabric.sweep import check_sweep_target, run_sweep, save_sweep, sweep_runs
 
-    check_sweep_target(target, sweep_runs(scenario))
+    runs = sweep_runs(scenario)
+    check_sweep_target(target, runs)
     sweep = run_sweep(scenario, engine=options.engine, progress=False if options.quiet else None)
-    pictures = {}
-    if not options.no_plot:
-        pictures["sweep.png"] = to_image(comparison(sweep.table, axes=sweep.axes)[0])
-    save_sweep(sweep, target, pictures=pictures)
+    if sweep.interrupted:
+        done = f"after {len(sweep.runs)} of {len(runs)} runs"
+        print(f"fabric: interrupted {done}, saving what was recorded", file=sys.stderr)
+    with InterruptRequest(patient=True) as interrupt:
+        save_sweep(sweep, target)
     if not options.quiet:
         head = ": ".join(part for part in (scenario.name, scenario.question) if part)
         print(*([head] if head else []), sweep, "", sep="\n")
         print(f"  results     {target}")
-        print(*(f"  picture     {target / name}\n" for name in pictures), sep="", end="")
-    return INTERRUPTED if sweep.results[-1].status == "INTERRUPTED" else DONE
+    if sweep.interrupted or interrupt.requested:
+        return INTERRUPTED
+    if not options.no_plot:
+        write_whole(target / "sweep.png", to_image(_compared(sweep)))
+        if not options.quiet:
+            print(f"  picture     {target / 'sweep.png'}")
+    return DONE
 
 
 def _add_picture(result: Result, target: Path) -> list[str]:
@@ -143,7 +166,7 @@ def _add_picture(result: Result, target: Path) -> list[str]:
 
 
 def _pictures(result: Result) -> tuple[dict[str, bytes], list[str]]:
-    """Return the picture of a run by its name: queues if they were recorded, else what flows took."""
+    """Return pictures by name: a deadlock, if there is one; queues if recorded, else what flows took."""
     from fabric.plot import to_image
 
     notes = []
@@ -155,7 +178,8 @@ def _pictures(result: Result) -> tuple[dict[str, bytes], list[str]]:
         many_sizes = len(set(result.flows["size_bytes"].tolist())) > FEW_SIZES
         kind, shown = ("slowdown", "slowdown by size") if many_sizes else ("fct", "completion times")
         notes.append(f"no queue depths were recorded (record.queues): the picture shows {shown}")
+    kinds = ["deadlock", kind] if result.deadlocks else [kind]
     try:
-        return {f"{kind}.png": to_image(draw(result, kind))}, notes
+        return {f"{kind}.png": to_image(draw(result, kind)) for kind in kinds}, notes
     except FabricError as error:
         return {}, [f"no picture: {error}"]

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from pathlib import Path
 from typing import Any
 
-from fabric.cli.common import DONE, MISSED, watch
+from fabric.cli.common import DONE, MISSED, out_path, watch
 
 __all__ = ["add"]
 
@@ -22,7 +21,7 @@ def add(commands: Any) -> None:
     parser.add_argument(
         "--markdown",
         metavar="FILE",
-        help="write the tables there too; into a page that has marks for them, between these",
+        help="write the tables there too: a new file, or a page with marks for them (docs/validation.md)",
     )
     parser.add_argument("--pictures", metavar="DIR", help="draw time series there; nothing is graded then")
     parser.add_argument("--quiet", action="store_true", help="print only what is outside its grade")
@@ -30,16 +29,20 @@ def add(commands: Any) -> None:
 
 
 def _validate(options: argparse.Namespace) -> int:
+    from fabric.formats.words import read_text
     from fabric.io.files import write_whole
-    from fabric.validation import validate
+    from fabric.validation import check_page, validate
 
-    if options.pictures is not None:
+    page_file, folder = out_path(options, "markdown"), out_path(options, "pictures")
+    if folder is not None:
         from fabric.validation import pictures
 
         for name, image in pictures(options.directory, only=options.only):
-            write_whole(Path(options.pictures, name), image)
-            print(Path(options.pictures, name), flush=True)
+            write_whole(folder / name, image)
+            print(folder / name, flush=True)
         return DONE
+    page = read_text(page_file) if page_file is not None and page_file.is_file() else ""
+    check_page(page, name=str(page_file))
     report = validate(
         options.directory,
         only=options.only,
@@ -48,9 +51,7 @@ def _validate(options: argparse.Namespace) -> int:
         watch=(lambda name: None) if options.quiet else watch,
     )
     watch("")
-    if options.markdown is not None:
-        file = Path(options.markdown)
-        page = file.read_text(encoding="utf-8") if file.is_file() else ""
-        write_whole(file, report.markdown_in(page).encode())
+    if page_file is not None:
+        write_whole(page_file, report.markdown_in(page).encode())
     print(report.text(missed_only=options.quiet))
     return MISSED if report.missed else DONE

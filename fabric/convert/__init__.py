@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from fabric.convert.exports import export_flows, export_topology
 from fabric.convert.hpcc_results import fct_text, pfc_text
-from fabric.convert.imported import Imported, import_files, network_spec
+from fabric.convert.imported import Imported, import_files, is_scenario, network_spec
 from fabric.convert.scenario_files import save_scenario
 
 __all__ = [
@@ -19,6 +19,7 @@ __all__ = [
     "export_topology",
     "fct_text",
     "import_files",
+    "is_scenario",
     "network_spec",
     "pfc_text",
     "save_scenario",

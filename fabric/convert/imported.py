@@ -8,6 +8,7 @@ them, and may name them itself. The scenario refers to the files, which are read
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -32,7 +33,7 @@ from fabric.workload import group_class
 from fabric.workload.chakra_files import rank_files
 from fabric.workload.program_files import PROGRAM_FORMATS, program_remarks
 
-__all__ = ["Imported", "StartUnit", "import_files", "network_spec"]
+__all__ = ["Imported", "StartUnit", "import_files", "is_scenario", "network_spec"]
 
 StartUnit = Literal["ps", "ns", "us"]
 
@@ -175,6 +176,25 @@ def _duration(time: Duration | str | None) -> Duration | None:
         return None if time is None else Duration(time)
     except QuantityError as error:
         raise SpecError("first_start", error.value, error.allowed) from None
+
+
+def is_scenario(
+    sources: Sequence[str | Path], *, start_unit: StartUnit = "ps", first_start: Duration | str | None = None
+) -> bool:
+    """Return whether sources are one scenario, and not files of other simulators.
+
+    Raises
+    ------
+    SpecError
+        If they are one, and `start_unit` or `first_start` say how to read other files; or a file cannot be
+        read.
+    """
+    if len(sources) != 1 or recognise(sources[0]) is not None:
+        return False
+    for name, given, default in (("start_unit", start_unit, "ps"), ("first_start", first_start, None)):
+        if given != default:
+            raise SpecError(name, given, f"no {name} with a scenario: it is for files of other simulators")
+    return True
 
 
 def network_spec(file: str | Path, *, link: Link | None = None) -> GraphFile:

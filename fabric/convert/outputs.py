@@ -8,10 +8,10 @@ from pathlib import Path
 from fabric.convert.chakra_files import chakra_files
 from fabric.convert.exports import export_flows, export_topology
 from fabric.convert.hpcc_results import fct_text, pfc_text
-from fabric.convert.imported import Imported, StartUnit, import_files
+from fabric.convert.imported import Imported, StartUnit, import_files, is_scenario
 from fabric.convert.scenario_files import save_scenario
 from fabric.errors import SpecError
-from fabric.formats import Remark, recognise
+from fabric.formats import Remark
 from fabric.io.files import write_together, write_whole
 from fabric.result import Result
 from fabric.scenario import load_scenario
@@ -34,6 +34,8 @@ OUTPUTS = {
     "pfc*.txt": "pauses of a result",
 }
 """What an output of each name holds."""
+
+OF_RESULTS = ("fct*.txt", "pfc*.txt")
 
 
 def convert(
@@ -68,11 +70,10 @@ def convert(
     """
     target = Path(out)
     kind = next((pattern for pattern in OUTPUTS if target.match(pattern)), None)
-    of_result = kind in ("fct*.txt", "pfc*.txt")
-    if kind is None or of_result != (len(sources) == 1 and Path(sources[0]).is_dir()):
-        names = [name for name in OUTPUTS if name.startswith(("fct", "pfc")) == Path(sources[0]).is_dir()]
-        raise SpecError("--out", out, f"a name such as {', '.join(names)}")
-    if of_result:
+    possible = _outputs_of(sources)
+    if kind not in possible:
+        raise SpecError("--out", out, f"for these sources a name such as {', '.join(possible)}")
+    if kind in OF_RESULTS:
         result = Result.load(sources[0])
         text = fct_text(result) if kind == "fct*.txt" else pfc_text(result)
         write_whole(target, text.encode())
@@ -103,8 +104,17 @@ def _program(imported: Imported, form: str) -> Program:
     return jobs[0].program
 
 
+def _outputs_of(sources: Sequence[str]) -> list[str]:
+    """Names of what can be made of the sources: a scenario, for one, is not made of a scenario."""
+    if len(sources) == 1 and Path(sources[0]).is_dir():
+        return list(OF_RESULTS)
+    return [
+        name for name in OUTPUTS if name not in OF_RESULTS and (name != "*.toml" or not is_scenario(sources))
+    ]
+
+
 def _loaded(sources: Sequence[str], start_unit: StartUnit, first_start: Duration | str | None) -> Imported:
-    if len(sources) == 1 and recognise(sources[0]) is None:
+    if is_scenario(sources, start_unit=start_unit, first_start=first_start):
         scenario = load_scenario(sources[0])
         return Imported(scenario=scenario, network=build_network(scenario.topology), ignored=())
     return import_files(*sources, start_unit=start_unit, first_start=first_start)

@@ -85,6 +85,7 @@ cdef dict counters(World* w):
         "frames_started": w.frames_started,
         "frames_arrived": w.hops,
         "in_flight": in_flight,
+        "lost_in_flight": w.faults.lost_frames,
         "end_ps": w.end_ps,
         "fingerprint": w.fingerprint,
     }
@@ -92,7 +93,7 @@ cdef dict counters(World* w):
 
 cdef object recorded_rows(World* w, int stream):
     """The rows of one stream so far, in `fabric.lowered.ROW_ORDER`."""
-    cdef u64 counts[7]
+    cdef u64 counts[8]
     cdef int k
     for k in range(N_STREAMS):
         counts[k] = w.streams[k].count

@@ -52,7 +52,13 @@ cdef take_program(World* w, _Memory memory, object program):
     p.lane_connection = <const u32*>memory.keep(program, "lane_connection", _np.uint32)
     p.connection_source = <const u32*>memory.keep(program, "connection_source", _np.uint32)
     p.connection_destination = <const u32*>memory.keep(program, "connection_destination", _np.uint32)
+    p.task_rank = <const u32*>memory.keep(program, "task_rank", _np.uint32)
     p.task_host = <const u32*>memory.keep(program, "task_host", _np.uint32)
+    if len(program.slow_factor):
+        p.slow_base = <const u32*>memory.keep(program, "slow_base", _np.uint32)
+        p.slow_begin_ps = <const i64*>memory.keep(program, "slow_begin_ps", _np.int64)
+        p.slow_end_ps = <const i64*>memory.keep(program, "slow_end_ps", _np.int64)
+        p.slow_factor = <const double*>memory.keep(program, "slow_factor", _np.float64)
     p.task_next_base = <const u32*>memory.keep(program, "task_next_base", _np.uint32)
     p.task_next = <const u32*>memory.keep(program, "task_next", _np.uint32)
     memory.arrays["task_waits"] = _np.array(program.task_waits, dtype=_np.uint32)

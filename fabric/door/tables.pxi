@@ -4,10 +4,10 @@ from libc.string cimport memcmp
 
 from fabric.engine.build cimport allocate_paths, prepare_choice
 from fabric.engine.elsewhere cimport ON_COMPLETE_ELSEWHERE
-from fabric.engine.link cimport START_PHASE_PS
+from fabric.engine.link cimport START_PHASE_PS, set_rate
 from fabric.engine.node cimport HOST, Node
 from fabric.engine.packet cimport TTL_SHIFT
-from fabric.engine.port cimport ODD_RECORDED, ODD_TICKS, ODD_TIMING, RECORD_CHOSEN_FLOWS, Port
+from fabric.engine.port cimport ODD_RECORDED, ODD_TICKS, RECORD_CHOSEN_FLOWS, Port
 from fabric.engine.profile cimport ECN_AT_ENQUEUE, SHARED_LEVEL, ClassProfile, Scheduler, TransportProfile
 from fabric.engine.recorder cimport FLOW_RECORD_PACKETS
 from fabric.engine.rng cimport mix64
@@ -61,6 +61,7 @@ cdef u64 purpose_key(u64 seed, u64 purpose):
 def _class_profiles(profiles, half_pool_bytes, per_ingress):
     """Rows of `ClassProfile`; where nothing is marked no depth is above Kmin."""
     derived = [(name, _np.int64) for name in ("easy_bytes", "easy_egress_bytes", "direct_bytes")]
+    derived.append(("closed", _np.uint8))
     fields = [(name, _layout.PROFILE[name]) for name in _layout.PROFILE.names]
     table = _np.zeros(profiles.shape, dtype=_np.dtype(fields + derived, align=True))
     for name in _layout.PROFILE.names:
@@ -127,6 +128,7 @@ cdef take_arrays(World* w, _Memory memory, object lowered):
     w.port_peer = <const u32*>pointer(memory.arrays["port_peer"])
     w.port_node = <const u32*>memory.keep(lowered, "port_node", _np.uint32)
     w.port_rate_bps = <const i64*>memory.keep(lowered, "port_rate_bps", _np.int64)
+    w.port_line_bps = w.port_rate_bps
     w.port_loss = <const double*>memory.keep(lowered, "port_loss", _np.float64)
     w.port_ber_rate = <const double*>memory.keep(lowered, "port_ber_rate", _np.float64)
     w.host_edge = <const u32*>memory.keep(lowered, "host_edge", _np.uint32)
@@ -220,8 +222,10 @@ cdef fill_nodes(World* w, _Memory memory, object lowered):
     cdef const i64* shared_bytes = <const i64*>memory.keep(lowered, "node_shared_bytes", _np.int64)
     cdef const i64* route_base = <const i64*>memory.keep(lowered, "route_base", _np.int64)
     cdef const i64* ports_base = <const i64*>memory.keep(lowered, "route_ports_base", _np.int64)
-    cdef const u32* route_entry = <const u32*>memory.keep(lowered, "route_entry", _np.uint32)
+    cdef const u32* route_entry = w.faults.route_entry
     cdef const u16* route_ports = <const u16*>memory.keep(lowered, "route_ports", _np.uint16)
+    if route_entry == NULL:
+        route_entry = <const u32*>memory.keep(lowered, "route_entry", _np.uint32)
     for node in range(w.n_nodes):
         n = &w.nodes[node]
         n.port_base = w.node_port_base[node]
@@ -272,7 +276,6 @@ cdef fill_paths(World* w, _Memory memory, object lowered):
 cdef fill_ports(World* w, _Memory memory, object lowered):
     cdef Port* p
     cdef u32 port
-    cdef u64 rate
     cdef const i64* delay_ps = <const i64*>memory.keep(lowered, "port_delay_ps", _np.int64)
     cdef const u16* gap_bytes = <const u16*>memory.keep(lowered, "port_gap_bytes", _np.uint16)
     cdef const u16* cut_bytes = <const u16*>memory.keep(lowered, "port_cut_bytes", _np.uint16)
@@ -281,18 +284,12 @@ cdef fill_ports(World* w, _Memory memory, object lowered):
     cdef u8 chosen = RECORD_CHOSEN_FLOWS if _np.any(lowered.flow_record & FLOW_RECORD_PACKETS) else 0
     for port in range(w.n_ports):
         p = &w.ports[port]
-        rate = <u64>w.port_rate_bps[port]
         p.delay_ps = delay_ps[port]
         p.gap_bytes = gap_bytes[port]
         p.cut_bytes = cut_bytes[port]
         p.record = record[port] | chosen
-        if <u64>8000000000000 % rate == 0 and <u64>8000000000000 // rate < <u64>0xFFFFFFFF:
-            p.ps_per_byte = <u32>(<u64>8000000000000 // rate)
-        p.odd = (
-            (ODD_TIMING if p.cut_bytes or ticks[port] or not p.ps_per_byte else 0)
-            | (ODD_TICKS if ticks[port] else 0)
-            | (ODD_RECORDED if p.record else 0)
-        )
+        p.odd = (ODD_TICKS if ticks[port] else 0) | (ODD_RECORDED if p.record else 0)
+        set_rate(p, <u64>w.port_rate_bps[port])
 
 
 cdef fill_flows(World* w):

@@ -6,10 +6,12 @@
 from libc.stdlib cimport calloc, free
 
 from fabric.engine.choice cimport CHOICE_ADAPTIVE, CHOICE_FLOWLET, CHOICE_ROUND_ROBIN, FLOWLET_SLOT_BITS, Flowlet, Paths
+from fabric.engine.deadlock cimport free_deadlocks
 from fabric.engine.heap cimport Heap
 from fabric.engine.message cimport Connection
 from fabric.engine.node cimport HOST, SWITCH, Node, Wake
-from fabric.engine.port cimport LINK_LOSES, ODD_TURNS, ClassQueue, Gate, Ingress, IngressQueues, PauseStat, Port
+from fabric.engine.link cimport set_loss
+from fabric.engine.port cimport ODD_TURNS, ClassQueue, Gate, Ingress, IngressQueues, PauseStat, Port
 from fabric.engine.program cimport TaskState
 from fabric.engine.queues cimport ingress_queues_free
 from fabric.engine.routing cimport NO_EXIT
@@ -17,6 +19,7 @@ from fabric.engine.ring cimport Ring, ring_free
 from fabric.engine.turn cimport TurnPort, TurnQueue
 from fabric.engine.turns cimport NEVER_IDLE
 from fabric.engine.types cimport NEVER, u8, u16, u32, u64
+from fabric.engine.watchdog cimport free_watchdog
 from fabric.engine.flow cimport Reassembly, Receiver, Selective, Sender
 from fabric.engine.frame_log cimport FrameLog, log_free
 from fabric.engine.sequence_set cimport set_free
@@ -191,8 +194,7 @@ cdef inline void place_node(World* w, u32 node, u32* next_wake) noexcept nogil:
         port = w.port_peer[n.port_base + k]
         sender = &w.ports[port]
         sender.link.tag = n.first_wake * 64 + k
-        if w.port_loss[port] > 0.0 or w.port_ber_rate[port] > 0.0:
-            sender.link.tag |= LINK_LOSES
+        set_loss(sender, w.port_loss[port], w.port_ber_rate[port])
         w.gates[n.port_base + k].link = &sender.link
         w.gates[n.port_base + k].classes = &w.ingress[(n.port_base + k) * w.n_classes]
 
@@ -242,6 +244,8 @@ cdef inline void free_world(World* w) noexcept nogil:
     cdef u64 k
     free_paths(w)
     free_program(w)
+    free_deadlocks(&w.deadlocks)
+    free_watchdog(&w.watchdog, w.n_ports)
     if w.nodes != NULL:
         for k in range(w.n_nodes):
             free(w.nodes[k].backlog)

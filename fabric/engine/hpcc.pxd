@@ -95,13 +95,13 @@ cdef inline void hpcc_measure(
         elapsed_ps = now[k].time_ps - then[k].time_ps
         if unlikely(p.telemetry_unit):
             use = compact_use(
-                &then[k], &now[k], p, <double>w.port_rate_bps[now[k].port], line_rate(w, s), &elapsed_ps
+                &then[k], &now[k], p, <double>w.port_line_bps[now[k].port], line_rate(w, s), &elapsed_ps
             )
         else:
             use = (
                 <double>sent_between(&then[k], &now[k]) * 8e12 / <double>elapsed_ps
                 + <double>sooner(hop_queued(&now[k]), hop_queued(&then[k])) * per_rtt
-            ) / <double>w.port_rate_bps[now[k].port]
+            ) / <double>w.port_line_bps[now[k].port]
         if use > highest:
             highest = use
             highest_ps = elapsed_ps

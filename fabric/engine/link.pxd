@@ -3,11 +3,20 @@
 # A frame that starts at s occupies the transmitter for exactly ceil(8e12 * wire bytes / rate)
 # picoseconds, rounded per frame and never per byte, so no rate is ever beaten. It arrives when its
 # last bit has (or, at a cut-through receiver, its first `cut_bytes`), plus the delay. Frames of one
-# link arrive in the order in which they started. Loss is drawn at the receiver.
+# link arrive in the order in which they started. Loss is drawn at the receiver. While the link is down a frame
+# takes its time at the transmitter and is lost there.
 
 from fabric.engine.packet cimport PFC, Packet
-from fabric.engine.port cimport LINK_WAKE_BIT, ODD_RECORDED, ODD_TICKS, ODD_TIMING, Port
-from fabric.engine.recorder cimport record_start
+from fabric.engine.port cimport (
+    LINK_LOSES,
+    LINK_WAKE_BIT,
+    ODD_DOWN,
+    ODD_RECORDED,
+    ODD_TICKS,
+    ODD_TIMING,
+    Port,
+)
+from fabric.engine.recorder cimport record_drop, record_start
 from fabric.engine.ring cimport Ring, ring_empty, ring_full, ring_grow, ring_slot
 from fabric.engine.rng cimport draw, frame_key, unit_interval
 from fabric.engine.types cimport i64, later, likely, sooner, u16, u32, u64, unlikely
@@ -19,6 +28,8 @@ cdef enum:
     PS_PER_TICK = 1000
     FREE_PHASE_PS = 1           # with `ties_by_start`: how much later than a frame's end its port is free
     START_PHASE_PS = 2          # and how much later than its time a flow starts
+    BYTE_PS_AT_1_BPS = 8000000000000
+    LINK_DOWN = 6               # a drop reason
 
 
 cdef extern from *:
@@ -40,7 +51,25 @@ cdef inline i64 serialisation_ps(const World* w, const Port* p, u32 wire_bytes) 
     if likely(p.ps_per_byte != 0):
         return <i64>(<u64>wire_bytes * p.ps_per_byte)
     rate = <u64>w.port_rate_bps[p - w.ports]
-    return <i64>((<u64>wire_bytes * <u64>8000000000000 + rate - 1) // rate)
+    return <i64>((<u64>wire_bytes * <u64>BYTE_PS_AT_1_BPS + rate - 1) // rate)
+
+
+cdef inline void set_rate(Port* p, u64 rate_bps) noexcept nogil:
+    """What follows from the rate of a link: time per byte, and whether frames need more than that."""
+    cdef u64 ps_per_byte = <u64>BYTE_PS_AT_1_BPS // rate_bps
+    p.ps_per_byte = 0
+    if ps_per_byte * rate_bps == <u64>BYTE_PS_AT_1_BPS and ps_per_byte < <u64>0xFFFFFFFF:
+        p.ps_per_byte = <u32>ps_per_byte
+    p.odd &= ~<u32>ODD_TIMING
+    if p.cut_bytes or not p.ps_per_byte or p.odd & (ODD_TICKS | ODD_DOWN):
+        p.odd |= ODD_TIMING
+
+
+cdef inline void set_loss(Port* p, double loss, double ber_rate) noexcept nogil:
+    """Whether the receiver has to draw if a frame of the link was lost."""
+    p.link.tag &= ~<u32>LINK_LOSES
+    if loss > 0.0 or ber_rate > 0.0:
+        p.link.tag |= LINK_LOSES
 
 
 cdef inline i64 seen_after_ps(const World* w, const Port* p, u32 wire_bytes) noexcept nogil:
@@ -82,6 +111,10 @@ cdef inline Packet* begin_odd_frame(World* w, Port* p, u32 size_bytes, i64 start
         end_ps = later(end_ps, start_ps + serialisation_ps(w, p, wire_bytes) + FREE_PHASE_PS)
     else:
         end_ps += serialisation_ps(w, p, wire_bytes)
+    if p.odd & ODD_DOWN:
+        p.busy_ps = end_ps
+        w.scratch.size_bytes = <u16>size_bytes
+        return &w.scratch
     if ring_full(&p.link) and not ring_grow(&p.link):
         w.out_of_memory = 1
         return &w.scratch
@@ -101,9 +134,19 @@ cdef inline Packet* begin_frame(World* w, Port* p, u32 size_bytes, i64 start_ps)
     return occupy(w, p, size_bytes, end_ps, end_ps + p.delay_ps)
 
 
+cdef inline void lose_pfc(World* w, u32 port, const Packet* frame) noexcept nogil:
+    """A PAUSE that is lost on the link of a port is on its way no more."""
+    if frame.kind == PFC and frame.sequence:
+        w.pauses[w.port_peer[port] * w.n_classes + frame.traffic_class].pauses_taken += 1
+
+
 cdef inline void announce(World* w, Port* p, const Packet* frame, i64 start_ps) noexcept nogil:
-    """Records the frame that has just begun, if the port is recorded."""
-    if unlikely(p.odd & ODD_RECORDED):
+    """Records the frame that has just begun, if the port is recorded; it is lost if the link is down."""
+    if unlikely(p.odd & (ODD_RECORDED | ODD_DOWN)):
+        if p.odd & ODD_DOWN:
+            record_drop(w, <u32>(p - w.ports), frame, start_ps, LINK_DOWN)
+            lose_pfc(w, <u32>(p - w.ports), frame)
+            return
         record_start(w, p, frame, start_ps, <u32>frame.size_bytes + p.gap_bytes)
 
 

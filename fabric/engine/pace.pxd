@@ -16,7 +16,7 @@ cdef enum:
 
 
 cdef inline double line_rate(const World* w, const Sender* s) noexcept nogil:
-    return <double>w.port_rate_bps[s.port]
+    return <double>w.port_line_bps[s.port]
 
 
 cdef inline u32 window_at(const TransportProfile* p, double rate, double line_bps) noexcept nogil:

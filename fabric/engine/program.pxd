@@ -48,9 +48,14 @@ cdef struct Program:
     const u32* lane_connection
     const u32* connection_source
     const u32* connection_destination
+    const u32* task_rank
     const u32* task_host
     const u32* task_next_base
     const u32* task_next
+    const u32* slow_base    # by rank; NULL: no rank is slow for a while
+    const i64* slow_begin_ps
+    const i64* slow_end_ps
+    const double* slow_factor
     u32* task_waits         # tasks before it that are not left
     TaskState** states      # by task
     i64* entered_ps

@@ -4,7 +4,8 @@
 # again when the sender is seen to have started over, or after an interval), a repeated frame by an ACK
 # of what is there. Marked frames turn into CNPs, at most one an interval and flow, or into an echo in
 # the next ACK or NACK. Selective repeat keeps frames beyond the expected one and reports each by a NACK,
-# whose path hash says which it was; delayed ACKs have a timer.
+# whose path hash says which it was; delayed ACKs have a timer. A host that changes paths by itself does so
+# for its answers when frames come again (Wetherall et al., "Improving Network Availability with Protective ReRoute", SIGCOMM 2023).
 
 from fabric.engine.elsewhere cimport watch_delivered
 from fabric.engine.flow cimport RECEIVER_PLAIN, RECEIVER_SPECIAL, Reassembly, Receiver
@@ -40,7 +41,8 @@ cdef inline void receiver_start(World* w, Receiver* r, u32 flow) noexcept nogil:
     r.alive = RECEIVER_PLAIN
     r.frames = w.flow_frames[flow]
     r.source = w.flow_source[flow]
-    r.path_hash = w.flow_hash[flow]
+    if r.expected == 0:
+        r.path_hash = w.flow_hash[flow]
     r.transport = w.flow_transport[flow]
     if w.transports[r.transport].selective or w.transports[r.transport].ack_delay_ps:
         r.alive = RECEIVER_SPECIAL
@@ -122,6 +124,13 @@ cdef inline u8 take_out_of_order(Receiver* r, const TransportProfile* p, u32 seq
     return NACK
 
 
+cdef inline u8 take_again(Receiver* r, const TransportProfile* p) noexcept nogil:
+    """A frame that was here before: the kind of answer it gets. The sender did not hear the last one."""
+    if p.repath:
+        r.path_hash = entropy_hash(r.path_hash, 1)
+    return ACK if p.ack_duplicates or p.selective else NO_ANSWER
+
+
 cdef inline void report_mark(World* w, Node* n, u32 port, Receiver* r, u32 flow, const TransportProfile* p, i64 time_ps) noexcept nogil:
     """A marked frame has come: a CNP now, or an echo with the next ACK or NACK."""
     r.marked += 1
@@ -139,7 +148,7 @@ cdef inline u8 take_selectively(
     """Keeps a frame wherever it belongs: the kind of answer it gets."""
     cdef u32 first = r.expected
     if sequence < r.expected:
-        return ACK
+        return take_again(r, p)
     if sequence > r.expected:
         r.nacks += 1
         if not set_has(&x.arrived, r.expected, sequence) and not set_add(&x.arrived, r.expected, sequence):
@@ -203,7 +212,7 @@ cdef inline void take_messages(World* w, Node* n, Receiver* r, u32 flow, i64 tim
 
 cdef inline void on_special_data(World* w, Node* n, u32 port, Receiver* r, const Packet* frame, i64 time_ps) noexcept nogil:
     """A data frame of a flow with selective repeat or delayed ACKs; or one of a connection whose messages have all come."""
-    cdef u32 flow = frame.flow, path_hash = r.path_hash, before = r.expected
+    cdef u32 flow = frame.flow, path_hash, before = r.expected
     cdef Reassembly* x = &w.reassembly[flow]
     cdef const TransportProfile* p = &w.transports[r.transport]
     cdef u8 kind, logged = 0
@@ -213,18 +222,19 @@ cdef inline void on_special_data(World* w, Node* n, u32 port, Receiver* r, const
         advance_ports(w, n, time_ps)
     if p.selective:
         kind = take_selectively(w, r, x, flow, p, frame.sequence, time_ps)
-        if kind == NACK:
-            path_hash = entropy_hash(path_hash, frame.sequence)
     elif frame.sequence == r.expected:
         kind = take_in_order(w, r, flow, p, time_ps)
         logged = frame.spare & ~SPARE_STAMPED
     elif frame.sequence > r.expected:
         kind = take_out_of_order(r, p, frame.sequence, time_ps)
     else:
-        kind = ACK if p.ack_duplicates else NO_ANSWER
+        kind = take_again(r, p)
     if marked(frame):
         report_mark(w, n, port, r, flow, p, time_ps)
     if kind != NO_ANSWER:
+        path_hash = r.path_hash
+        if p.selective and kind == NACK:
+            path_hash = entropy_hash(w.flow_hash[flow], frame.sequence)
         answer(w, n, port, r, flow, kind, r.expected, r.mark_to_echo, logged, path_hash, time_ps)
         r.mark_to_echo = 0
         x.ack_due_ps = 0
@@ -254,7 +264,7 @@ cdef inline void on_data(World* w, Node* n, u32 port, const Packet* frame, i64 t
     elif frame.sequence > r.expected:
         kind = take_out_of_order(r, p, frame.sequence, time_ps)
     else:
-        kind = ACK if p.ack_duplicates else NO_ANSWER
+        kind = take_again(r, p)
     if marked(frame):
         report_mark(w, n, port, r, flow, p, time_ps)
     if kind != NO_ANSWER:

@@ -91,7 +91,7 @@ cdef inline void selective_news(World* w, u32 flow, Sender* s, const Packet* fra
         if x.top < s.acked:
             x.top = s.acked
     if frame.kind == NACK:
-        number = entropy_number(s.path_hash, frame.path_hash)
+        number = entropy_number(w.flow_hash[flow], frame.path_hash)
         if number >= s.acked and not set_has(&x.arrived, s.acked, number):
             if not set_add(&x.arrived, s.acked, number):
                 w.error = ERROR_MEMORY

@@ -24,6 +24,7 @@ from fabric.engine.node cimport Node
 from fabric.engine.packet cimport CNP, NACK, Packet, marked
 from fabric.engine.port cimport Port
 from fabric.engine.profile cimport CONGESTION_HPCC
+from fabric.engine.rng cimport entropy_hash
 from fabric.engine.selective cimport selective_news, selective_timeout
 from fabric.engine.start cimport ON_COMPLETE, release_dependents, release_elsewhere
 from fabric.engine.turns cimport host_advance, host_try, wake_earlier
@@ -175,6 +176,8 @@ cdef inline void on_rto_timer(World* w, Node* n, u32 flow, i64 time_ps) noexcept
         selective_timeout(&w.selective[flow], s)
     s.next = s.acked
     s.progress_ps = time_ps
+    if w.transports[s.transport].repath:
+        s.path_hash = entropy_hash(s.path_hash, 1)
     if s.flags & SENDER_CONNECTION:
         find_message(&w.connections[flow - w.first_connection], s)
     if unlikely(s.flags & SENDER_LISTENS != 0):

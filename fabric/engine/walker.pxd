@@ -21,6 +21,7 @@ from fabric.engine.program cimport (
     operation_of,
     transfer_bytes,
 )
+from fabric.engine.slowness cimport compute_end_ps
 from fabric.engine.start cimport open_sender
 from fabric.engine.turns cimport host_advance, host_try, turns_join
 from fabric.engine.types cimport i64, later, u8, u32, unlikely
@@ -293,10 +294,14 @@ cdef inline void on_begin(World* w, Node* n, u32 task, i64 time_ps) noexcept nog
 cdef inline void on_enter(World* w, Node* n, u32 task, i64 time_ps) noexcept nogil:
     """A rank enters an operation."""
     cdef i64 compute_ps = w.program.operation_compute_ps[operation_of(&w.program, task)]
+    cdef i64 end_ps = time_ps + compute_ps
     w.program.entered_ps[task] = time_ps
     if compute_ps == 0:
         on_begin(w, n, task, time_ps)
-    elif not timer_push(n, time_ps + compute_ps, TIMER_BEGIN, task):
+        return
+    if w.program.slow_base != NULL:
+        end_ps = compute_end_ps(&w.program, task, time_ps, compute_ps)
+    if not timer_push(n, end_ps, TIMER_BEGIN, task):
         w.error = ERROR_MEMORY
 
 

@@ -3,16 +3,18 @@
 # Everything that one node does to another travels at least `lookahead` over a link. So within a window
 # no longer than that each node can be run alone, to the window's end, in any order of nodes; there is no
 # global event queue. Where nothing is due the clock jumps. Windows are cut at will (a bound of the run, a
-# shorter `window_ps`), and left and taken up again between two nodes (the end of a chunk): the bits do
+# shorter `window_ps`, the next failure or repair), and left and taken up again between two nodes (the end of a chunk): the bits do
 # not depend on it.
 
 from fabric.engine.ahead cimport look_ahead, prefetch_hosts
 from fabric.engine.heap cimport Due
 from fabric.engine.elsewhere cimport cut_window
+from fabric.engine.halts cimport ends_in_deadlock, halt, next_halt_or
 from fabric.engine.host cimport host_window
 from fabric.engine.audit cimport balanced
 from fabric.engine.flow cimport SENDER_COMPLETE, Sender
 from fabric.engine.nic cimport open_classes
+from fabric.engine.mitigation cimport watchdog_may_act
 from fabric.engine.node cimport HOST, TIMER_ACK, TIMER_RTO, Node
 from fabric.engine.port cimport ODD_TURNS, Port
 from fabric.engine.start cimport schedule_start
@@ -25,6 +27,7 @@ from fabric.engine.world cimport (
     ERROR_MEMORY,
     NO_WINDOW,
     STOP_BUDGET,
+    STOP_DEADLOCK,
     STOP_ERROR,
     STOP_FINISHED,
     STOP_STALLED,
@@ -80,12 +83,21 @@ cdef inline bint timer_matters(const World* w, const Due* timer) noexcept nogil:
     return not s.flags & SENDER_COMPLETE and s.next != s.acked
 
 
+cdef inline bint all_done(const World* w) noexcept nogil:
+    """Every flow is complete, and every rank of a program done."""
+    return w.completed_flows == w.first_connection and program_done(w)
+
+
 cdef inline bint anything_left(const World* w) noexcept nogil:
     """Whether anything can still happen; a look at everything, for the end of a bounded run."""
     cdef u32 node, k
     cdef const Node* n
     cdef const Port* p
-    if w.frames_started != w.hops:
+    if w.frames_started != w.hops + w.faults.lost_frames:
+        return True
+    if w.faults.next_ps != NEVER and not all_done(w):
+        return True
+    if watchdog_may_act(w):
         return True
     for node in range(w.n_nodes):
         n = &w.nodes[node]
@@ -111,7 +123,7 @@ cdef inline StopReason stop(World* w, StopReason reason) noexcept nogil:
 
 
 cdef inline void open_window(World* w, i64 until_ps) noexcept nogil:
-    w.window_end_ps = sooner(w.now_ps + w.window_ps, until_ps)
+    w.window_end_ps = sooner(sooner(w.now_ps + w.window_ps, until_ps), w.halt_ps)
     w.window_cursor = 0
     w.window_used = 0
     if unlikely(w.waits_elsewhere):
@@ -136,7 +148,7 @@ cdef inline bint close_window(World* w, i64 until_ps) noexcept nogil:
     if w.window_used:
         w.now_ps = w.window_end_ps
         return True
-    due_ps = next_due(w)
+    due_ps = next_halt_or(w, next_due(w))
     if due_ps != NEVER:
         w.now_ps = sooner(due_ps, until_ps)
     return due_ps != NEVER
@@ -150,6 +162,8 @@ cdef inline StopReason run_windows(World* w, i64 until_ps, u64 max_hops) noexcep
     cdef u64 enough_hops = w.hops + max_hops
     while w.window_cursor != NO_WINDOW or w.now_ps < until_ps:
         if w.window_cursor == NO_WINDOW:
+            if unlikely(halt(w)):
+                return stop(w, STOP_DEADLOCK)
             open_window(w, until_ps)
         if not run_window(w, enough_hops):
             if w.out_of_memory:
@@ -163,4 +177,6 @@ cdef inline StopReason run_windows(World* w, i64 until_ps, u64 max_hops) noexcep
             return STOP_BUDGET
     if anything_left(w):
         return stop(w, STOP_UNTIL)
-    return stop(w, STOP_FINISHED if w.completed_flows == w.first_connection and program_done(w) else STOP_STALLED)
+    if ends_in_deadlock(w):
+        return stop(w, STOP_DEADLOCK)
+    return stop(w, STOP_FINISHED if all_done(w) else STOP_STALLED)

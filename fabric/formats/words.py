@@ -47,20 +47,28 @@ class Said(str):
         return str(self)
 
 
-def read_text(file: str | Path) -> str:
+def read_text(file: str | Path, *, what: str = "file") -> str:
     """Return the text of a file.
+
+    Parameters
+    ----------
+    file : str or Path
+    what : str
+        What it should be, for errors: "scenario file".
 
     Raises
     ------
     SpecError
         If it cannot be read or is not UTF-8.
     """
+    if not str(file):
+        raise SpecError("file name", "", f"the name of a {what}")
     try:
         return Path(file).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise SpecError(str(file), Said("nothing"), "an existing file") from None
+        raise SpecError(str(file), Said("(missing)"), f"an existing {what}") from None
     except OSError as error:
-        raise SpecError(str(file), error.strerror, "a file that can be read") from None
+        raise SpecError(str(file), Said(f"({error.strerror})"), f"a {what} that can be read") from None
     except UnicodeDecodeError as error:
         raise SpecError(str(file), error.object[error.start : error.end], "text in UTF-8") from None
 

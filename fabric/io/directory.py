@@ -34,18 +34,12 @@ from fabric.result.result import STATUSES
 from fabric.result.series import STREAM_OF
 
 from .files import flush_directory, write_flushed
+from .names import DRAWN, PICTURES, SCENARIO, SUMMARY, TABLES
 
 __all__ = ["FORMAT", "check_target", "is_result", "load", "save"]
 
 FORMAT = "fabric-result-1"
 """Name and version of the layout, in `summary.json`."""
-
-SCENARIO, SUMMARY, TABLES = "scenario.toml", "summary.json", "tables.npz"
-PICTURES = (".png", ".pdf", ".svg")
-"""Endings of pictures."""
-
-DRAWN = ("queues", "fct", "slowdown", "utilisation", "rates")
-"""Names of pictures that are drawn into a result's directory later; they go when it is replaced."""
 
 COMPRESSED_BYTES = 64_000_000
 """Tables up to this size are compressed; larger ones are not worth the wait."""
@@ -115,8 +109,10 @@ def check_target(target: Path) -> None:
     Raises
     ------
     FabricError
-        If there is something at `target` that is neither a result nor an empty directory.
+        If there is something at `target` that is neither a result nor an empty directory, or nothing can
+        be put there.
     """
+    _check_above(target)
     if not os.path.lexists(target):
         return
     if target.is_symlink() or not target.is_dir():
@@ -131,6 +127,17 @@ def check_target(target: Path) -> None:
     foreign = [name for name in present if name not in own]
     if foreign:
         raise FabricError(f"{target}: holds files that are not part of a result: {', '.join(foreign)}")
+
+
+def _check_above(target: Path) -> None:
+    """Refuse a target below a file, or below a directory that must not be written to."""
+    above = Path(os.path.abspath(target)).parent
+    while not os.path.lexists(above):
+        above = above.parent
+    if not above.is_dir():
+        raise FabricError(f"{above}: exists and is not a directory")
+    if not os.access(above, os.W_OK | os.X_OK):
+        raise FabricError(f"cannot write to {above}: permission denied")
 
 
 def _named_by(directory: Path) -> list[str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -18,7 +19,8 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
     Parameters
     ----------
     path : path
-        Directories above it are made.
+        Directories above it are made. A link stays: what it leads to is written. A device or pipe (such as
+        /dev/stdout) is sent the content as it is.
     content : bytes
         What it shall hold.
 
@@ -27,7 +29,10 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
     FabricError
         If it cannot be written.
     """
-    target = Path(path)
+    if _takes_bytes(path):
+        _send(path, content)
+        return
+    target = Path(os.path.realpath(path))
     draft = target.with_name(f".{target.name}.{secrets.token_hex(4)}.tmp")
     try:
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -38,7 +43,24 @@ def write_whole(path: str | os.PathLike[str], content: bytes) -> None:
         finally:
             draft.unlink(missing_ok=True)
     except OSError as error:
-        raise FabricError(f"cannot write {target}: {error.strerror}") from error
+        raise FabricError(f"cannot write {path}: {error.strerror}") from error
+
+
+def _takes_bytes(path: str | os.PathLike[str]) -> bool:
+    """Whether there is a device, pipe or socket, which must not be replaced by a file."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):
+        return False
+    return not (stat.S_ISREG(mode) or stat.S_ISDIR(mode))
+
+
+def _send(path: str | os.PathLike[str], content: bytes) -> None:
+    try:
+        with open(path, "wb") as stream:
+            stream.write(content)
+    except OSError as error:
+        raise FabricError(f"cannot write {path}: {error.strerror}") from error
 
 
 def write_together(contents: Mapping[Path, bytes]) -> None:

@@ -2,7 +2,8 @@
 
 What a rank does is a range of a template's table lane by lane (`lanes.py`), and ranks that do the same share
 it (`patterns.py`). Ranks that take part in operations together have one connection for each pair of them and
-channel that any of these sends on. Those between hosts are flows, the others local.
+channel that any of these sends on; of a training job, for each dimension, whose groups are communicators of
+their own. Those between hosts are flows, the others local.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from fabric.errors import SpecError
 from fabric.lowered import LoweredProgram
 from fabric.lowering.lanes import Lanes, inverse, lanes_of, rank_tables
 from fabric.lowering.patterns import find_patterns
+from fabric.lowering.slowness import slow_columns
 from fabric.workload.collectives.arrays import Int64Array, bases
 from fabric.workload.flow_table import FlowTable
 from fabric.workload.job import Job
@@ -28,6 +30,9 @@ NO_CONNECTION = 0xFFFFFFFF
 """Of joins, on whose lanes nothing is sent."""
 
 LARGEST_TABLE = 2**32 - 2
+MOST_CLASSES = 256
+"""Of a job's connections; a switch has 8."""
+
 CELLS = 1 << 20
 """Of temporary tables of operations and transfers."""
 
@@ -53,6 +58,8 @@ class _Plan:
 
     lanes: list[Lanes]
     group_hosts: list[Int64Array]
+    group_classes: list[Int64Array]
+    group_dimension: list[str]
     group_job: Int64Array
     pair_group: Int64Array
     pair_template: Int64Array
@@ -114,6 +121,7 @@ def lower_jobs(
         "connection_source": _u32(connections.source),
         "connection_destination": _u32(connections.destination),
         **_task_columns(jobs),
+        **slow_columns(jobs),
     }
     flows = _connection_flows(jobs, plan, connections, columns)
     return LoweredJobs(flows, LoweredProgram(**columns))
@@ -121,30 +129,36 @@ def lower_jobs(
 
 def _plan(jobs: Sequence[Job]) -> _Plan:
     templates: dict[int, int] = {}
-    groups: dict[tuple[int, bytes], int] = {}
+    groups: dict[tuple[int, str, bytes], int] = {}
     pairs: dict[tuple[int, int], int] = {}
     lanes: list[Lanes] = []
     group_hosts: list[Int64Array] = []
+    group_classes: list[Int64Array] = []
     template_of: list[int] = []
     pair_of: list[int] = []
     for number, job in enumerate(jobs):
         program, hosts = job.program, job.host_of
+        classes = _rank_classes(job)
         for operation, index in enumerate(program.template.tolist()):
             template, ranks = program.templates[index], program.ranks_of(operation)
             if id(template) not in templates:
                 templates[id(template)] = len(lanes)
                 lanes.append(lanes_of(template))
-            key = (number, ranks.tobytes())
+            dimension = "" if job.purpose is None else job.purpose.dimension[operation]
+            key = (number, dimension, ranks.tobytes())
             if key not in groups:
                 groups[key] = len(group_hosts)
                 group_hosts.append(hosts[ranks])
+                group_classes.append(classes[ranks])
             template_of.append(templates[id(template)])
             pair_of.append(pairs.setdefault((groups[key], template_of[-1]), len(pairs)))
     distinct = np.array(list(pairs), dtype=np.int64).reshape(-1, 2)
     return _Plan(
         lanes,
         group_hosts,
-        np.array([job for job, _ in groups], dtype=np.int64),
+        group_classes,
+        [dimension for _, dimension, _ in groups],
+        np.array([job for job, _, _ in groups], dtype=np.int64),
         distinct[:, 0],
         distinct[:, 1],
         np.array(template_of, dtype=np.int64),
@@ -155,13 +169,19 @@ def _plan(jobs: Sequence[Job]) -> _Plan:
 @dataclass(frozen=True, eq=False)
 class _Connections:
     """Connections with their ends, of those between hosts, which come first, also hosts and jobs; and which
-    each lane takes."""
+    each lane takes.
+
+    `kind` has the dimension of a connection and the class that an end of it brings, as a number among those
+    that its job has (`kinds`).
+    """
 
     source: Int64Array
     destination: Int64Array
     source_host: Int64Array
     destination_host: Int64Array
     job: Int64Array
+    kind: Int64Array
+    kinds: list[tuple[int, str, int]]
     n_local: int
     of_lane: Int64Array
 
@@ -170,8 +190,8 @@ def _connections(plan: _Plan) -> _Connections:
     """Find the connections, numbered in the order in which pairs of a group and a template use them."""
     first_lane = plan.first_lane
     total = int(first_lane[-1])
-    source, destination, source_host, destination_host, key = (
-        np.empty(total, dtype=np.int64) for _ in range(5)
+    source, destination, source_host, destination_host, key, end_class = (
+        np.empty(total, dtype=np.int64) for _ in range(6)
     )
     group = np.repeat(plan.pair_group, np.diff(first_lane))
     sends = np.empty(total, dtype=np.bool_)
@@ -182,6 +202,9 @@ def _connections(plan: _Plan) -> _Connections:
         hosts = hosts.reshape(len(pairs), lanes.n_ranks)
         source[rows], destination[rows] = lanes.source, lanes.destination
         source_host[rows], destination_host[rows] = hosts[:, lanes.source], hosts[:, lanes.destination]
+        classes = np.array([plan.group_classes[g] for g in plan.pair_group[pairs]], dtype=np.int64)
+        classes = classes.reshape(len(pairs), lanes.n_ranks)
+        end_class[rows] = np.maximum(classes[:, lanes.source], classes[:, lanes.destination])
         key[rows] = (lanes.source * lanes.n_ranks + lanes.destination) << 8 | lanes.channel
         sends[rows] = ~lanes.is_join
     lane = np.flatnonzero(sends)
@@ -190,7 +213,8 @@ def _connections(plan: _Plan) -> _Connections:
     begins[1:] = (np.diff(key[order]) != 0) | (np.diff(group[order]) != 0)
     first = order[begins]
     remote = source_host[first] != destination_host[first]
-    rank = np.lexsort((first, ~remote))
+    kinds, kind = _kinds(plan, group[first], end_class[first])
+    rank = np.lexsort((first, kind, ~remote))
     of_lane = np.full(total, NO_CONNECTION, dtype=np.int64)
     of_lane[order] = inverse(rank)[np.cumsum(begins) - 1]
     used = first[rank][: np.count_nonzero(remote)]
@@ -200,9 +224,28 @@ def _connections(plan: _Plan) -> _Connections:
         source_host[used],
         destination_host[used],
         plan.group_job[group[used]],
+        kind[rank][: len(used)],
+        kinds,
         int(np.count_nonzero(~remote)),
         of_lane,
     )
+
+
+def _kinds(
+    plan: _Plan, group: Int64Array, end_class: Int64Array
+) -> tuple[list[tuple[int, str, int]], Int64Array]:
+    """Jobs, dimensions and classes that occur, in the order of their first use; and which each has."""
+    dimensions = {name: number for number, name in enumerate(dict.fromkeys(plan.group_dimension))}
+    dimension = np.array([dimensions[name] for name in plan.group_dimension], dtype=np.int64)[group]
+    packed = (plan.group_job[group] * (len(dimensions) + 1) + dimension) * MOST_CLASSES + end_class
+    found, kind = np.unique(packed, return_inverse=True)
+    names = list(dimensions)
+    kinds = []
+    for each in found.tolist():
+        rest, place = divmod(each, MOST_CLASSES)
+        job, number = divmod(rest, len(dimensions) + 1)
+        kinds.append((job, names[number], place))
+    return kinds, kind.ravel()
 
 
 def _connection_flows(
@@ -212,20 +255,35 @@ def _connection_flows(
     count = len(connections.source_host)
     size_bytes = np.maximum(1, _connection_bytes(plan, connections, columns)[:count])
     tables = []
-    for number, job in enumerate(jobs):
-        own = connections.job == number
+    for number, (job_number, dimension, place) in enumerate(connections.kinds):
+        job, own = jobs[job_number], connections.kind == number
+        names = [job.traffic_class, *_class_names(job)]
         table = FlowTable.from_arrays(
             connections.source_host[own],
             connections.destination_host[own],
             size_bytes=size_bytes[own],
-            label=job.name,
-            traffic_class=job.traffic_class,
+            label=f"{job.name}/{dimension}" if dimension else job.name,
+            traffic_class=names[place],
             transport=job.transport,
             entry=job.entry,
             path=job.path,
         )
         tables.append(table)
     return FlowTable.concatenate(tables)
+
+
+def _class_names(job: Job) -> list[str]:
+    """Traffic classes that ranks of a job bring to their connections."""
+    return sorted(set(job.rank_classes.values()))
+
+
+def _rank_classes(job: Job) -> Int64Array:
+    """Class of each rank: 1 + its place among the job's names; 0: none of its own."""
+    number = {name: place for place, name in enumerate(_class_names(job), start=1)}
+    classes = np.zeros(len(job.host_of), dtype=np.int64)
+    for rank, name in job.rank_classes.items():
+        classes[rank] = number[name]
+    return classes
 
 
 def _connection_bytes(plan: _Plan, connections: _Connections, columns: dict[str, Any]) -> Int64Array:

@@ -31,6 +31,7 @@ GROUP_GAP = 1.5
 
 MEDIAN_OF = {"fct_max_ps": "fct_median_ps"}
 WORDS = {
+    "done_ps": "All done",
     "fct_max_ps": "Last flow done (tick: median)",
     "fct_p99_ps": "99 % of flows done",
     "fct_median_ps": "Half of the flows done",

@@ -41,7 +41,7 @@ __all__ = [
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#000000")
 """Colours of lines, in the order of use (Okabe and Ito)."""
 
-ACCENT = "#D55E00"
+ACCENT = COLOURS[1]
 INK = "#222222"
 GREY = "#767676"
 FAINT = "#DDDDDD"

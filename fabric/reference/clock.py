@@ -21,9 +21,11 @@ from typing import NamedTuple
 from .frame import Frame
 from .rng import GOLDEN, mix64
 
-__all__ = ["Clock", "Event", "InsertionClock", "Phase", "Phases", "TimerKind", "arrival_tie"]
+__all__ = ["EVERYWHERE", "Clock", "Event", "InsertionClock", "Phase", "Phases", "TimerKind", "arrival_tie"]
 
 PS_PER_NS = 1000
+EVERYWHERE = -1
+"""The node of an event that belongs to none, and comes before those that do."""
 
 
 class Phase:
@@ -118,6 +120,10 @@ class Clock:
         heapq.heappush(self._heap, event)
         return self._count
 
+    def schedule_fault(self, time_ps: int, change: int) -> None:
+        """Let a change of the fabric happen before everything else at that instant; before the run begins."""
+        self._push(time_ps, EVERYWHERE, Phase.START, change, 0, None)
+
     def schedule_start(self, time_ps: int, node: int, port: int, *, ends_frame: bool) -> int:
         """Try `port` at the beginning of that instant, at which it may end a frame; returns its number."""
         return self._push(time_ps, node, Phase.START, port, int(ends_frame), None)
@@ -146,6 +152,10 @@ class Clock:
     def holds_congestion_timers(self) -> bool:
         """Whether timers of congestion control are events here; if not, they are caught up with."""
         return False
+
+    def changes_next(self) -> bool:
+        """Whether the next event is a change of the fabric."""
+        return bool(self._heap) and self._heap[0].node == EVERYWHERE
 
     def peek_ps(self) -> int | None:
         """Time of the next event, None when there is none."""

@@ -97,6 +97,7 @@ def scalar_counters(tally: Tally) -> dict[str, int]:
         "frames_started": tally.started,
         "frames_arrived": tally.arrived,
         "in_flight": tally.in_flight,
+        "lost_in_flight": tally.lost_in_flight,
         "end_ps": tally.end_ps,
         "fingerprint": tally.fingerprint,
     }

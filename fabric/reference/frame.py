@@ -49,6 +49,8 @@ class Frame:
         Telemetry that the frame collects (DATA), or that the frame which caused it had collected (ACK).
     ttl : int
         Switches that it may still reach; 0: any number.
+    is_lost : bool
+        Its link went down while it was on it: it does not arrive.
     """
 
     kind: int
@@ -61,6 +63,7 @@ class Frame:
     mark: int = 0
     memory: Memory | None = None
     ttl: int = 0
+    is_lost: bool = False
 
     @property
     def identity(self) -> int:

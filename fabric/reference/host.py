@@ -145,10 +145,22 @@ class Host(Node):
         if not self._takes_turns:
             self._settle(sender, now_ps)
 
+    def on_link_up(self, port: Port) -> None:
+        """A host has nothing to tell its switch."""
+
+    def move_flow(self, flow: int, port: Port, now_ps: int) -> None:
+        """A flow leaves by another port from now on, which is not tried."""
+        sender = self._senders[flow]
+        if sender.is_ready:
+            self._queue_of(sender).leave(sender)
+        sender.port = port
+        if not sender.is_complete:
+            self._enter_if_sendable(sender, now_ps)
+
     def _start(self, sender: Sender, now_ps: int) -> None:
         sender.started_ps = now_ps - (0 if sender.flow.is_connection else self.environment.phases.start_ps)
         self.environment.recorder.on_rate(
-            float(sender.port.rate_bps),
+            sender.line_bps,
             flow=sender.flow.number,
             window_frames=sender.window_frames,
             now_ps=now_ps,

@@ -19,10 +19,15 @@ __all__ = ["check_empty", "check_flows", "check_frames", "check_memory"]
 
 
 def check_frames(tally: Tally, *, clock: Clock, ports: list[Port]) -> None:
-    """Frames started = arrived + in flight; created = waiting + in flight + consumed + dropped."""
-    in_flight = sum(event.phase == Phase.ARRIVAL for event in clock.pending())
-    assert tally.started == tally.arrived + in_flight, (
-        f"{tally.started} frames started, but {tally.arrived} arrived and {in_flight} are in flight"
+    """Frames started = arrived + in flight + lost with their link.
+
+    And created = waiting + in flight + consumed + dropped.
+    """
+    flying = (event.frame for event in clock.pending() if event.phase == Phase.ARRIVAL)
+    in_flight = sum(frame is not None and not frame.is_lost for frame in flying)
+    assert tally.started == tally.arrived + in_flight + tally.lost_in_flight, (
+        f"{tally.started} frames started, but {tally.arrived} arrived, {in_flight} are in flight and "
+        f"{tally.lost_in_flight} were on links that went down"
     )
     waiting = sum(_waiting_frames(port) for port in ports)
     dropped = sum(tally.drops_by_reason)

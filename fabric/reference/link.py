@@ -4,11 +4,14 @@ A frame that begins at s occupies the link for the serialisation time of its wir
 rounded up for each frame. It arrives when its last bit has, plus the delay of the link; with cut-through
 when so many bytes have as the receiver needs to act. Loss is decided on arrival, by a draw keyed by the
 sending port, the instant and the frame, from a loss probability per frame and a bit error rate; PFC
-frames are never lost. The probability of a bit error in a frame, 1 - (1 - ber)^bits, is evaluated as the
-first four terms of 1 - exp(-x).
+frames are never lost. While a link is down, frames occupy the port for as long as ever and are lost there;
+what was on it when it went down is lost too. The probability of a bit error in a frame, 1 - (1 - ber)^bits,
+is evaluated as the first four terms of 1 - exp(-x).
 """
 
 from __future__ import annotations
+
+from fabric.lowered import DropReason
 
 from .clock import Clock, Phases
 from .frame import PFC, Frame
@@ -72,13 +75,37 @@ class Links:
         began_ps = self._phases.tick(now_ps)
         port.busy_ps = max(now_ps, began_ps + port.serialization_ps(wire_bytes) + self._phases.free_ps)
         port.is_sending = port.busy_ps > now_ps  # in ticks of ns-3 a short frame takes no time
+        self._clock.schedule_start(port.busy_ps, port.node, port.number, ends_frame=True)
+        if port.is_down:
+            self._drop(frame, port, now_ps)
+            return
         port.tx_bytes += wire_bytes
         self._tally.started += 1
         self._recorder.on_start(frame, port=port.number, wire_bytes=wire_bytes, now_ps=now_ps)
-        self._clock.schedule_start(port.busy_ps, port.node, port.number, ends_frame=True)
+        port.on_link.append(frame)
         peer = self._ports[port.peer]
         arrival_ps = began_ps + port.serialization_ps(needed_bytes) + port.delay_ps
         self._clock.schedule_arrival(arrival_ps, peer.node, peer.local, frame, began_ps=began_ps)
+
+    def arrives(self, frame: Frame, *, sender: Port) -> bool:
+        """Take a frame that has come off its link; False if that has gone down since the frame began."""
+        if not frame.is_lost:
+            sender.on_link.popleft()
+        return not frame.is_lost
+
+    def lose_all(self, port: Port, *, now_ps: int) -> None:
+        """Everything that is on the link of a port is lost."""
+        while port.on_link:
+            frame = port.on_link.popleft()
+            frame.is_lost = True
+            self._tally.lost_in_flight += 1
+            self._drop(frame, port, now_ps)
+
+    def _drop(self, frame: Frame, port: Port, now_ps: int) -> None:
+        self._tally.on_drop(frame, port=port.number, reason=DropReason.LINK_DOWN, now_ps=now_ps)
+        self._recorder.on_drop(frame, port=port.number, reason=DropReason.LINK_DOWN, now_ps=now_ps)
+        if frame.kind == PFC and frame.sequence:
+            self._ports[port.peer].pauses[frame.traffic_class].taken += 1
 
     def loses(self, frame: Frame, *, sender: Port, now_ps: int) -> bool:
         """Whether a frame that arrives now, sent by the port `sender`, was lost on its way."""

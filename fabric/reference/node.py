@@ -67,16 +67,46 @@ class Node(ABC):
 
     def apply_pfc(self, port: Port, traffic_class: int, *, pause: int, now_ps: int) -> None:
         """Let a PAUSE or a RESUME of the peer take effect."""
-        state = port.pauses[traffic_class]
+        self.set_pause(port, traffic_class, pause=pause, now_ps=now_ps)
+        if not pause:
+            self.try_port(port, now_ps)
+
+    def set_pause(self, port: Port, traffic_class: int, *, pause: int, now_ps: int) -> None:
+        """Whether the peer of a port has paused a class; the port is not tried."""
         if pause:
-            state.on_pause(now_ps)
+            port.pauses[traffic_class].taken += 1
+        if self.environment.watchdog.ignores(port, traffic_class, pause=bool(pause), now_ps=now_ps):
             return
-        began_ps = state.on_resume(now_ps)
+        if pause:
+            self.begin_pause(port, traffic_class, now_ps)
+        else:
+            self.end_pause(port, traffic_class, now_ps)
+
+    def begin_pause(self, port: Port, traffic_class: int, now_ps: int) -> None:
+        """A class of a port may not send from now on."""
+        state = port.pauses[traffic_class]
+        if not state.is_paused:
+            self.environment.deadlocks.on_pause(port, traffic_class, pause=True, now_ps=now_ps)
+        state.on_pause(now_ps)
+
+    def end_pause(self, port: Port, traffic_class: int, now_ps: int) -> None:
+        """A class of a port may send again; the port is not tried."""
+        began_ps = port.pauses[traffic_class].on_resume(now_ps)
         if began_ps is not None:
+            self.environment.deadlocks.on_pause(port, traffic_class, pause=False, now_ps=now_ps)
             self.environment.recorder.on_pause_end(
                 port=port.number, traffic_class=traffic_class, began_ps=began_ps, now_ps=now_ps
             )
-        self.try_port(port, now_ps)
+
+    @abstractmethod
+    def on_link_up(self, port: Port) -> None:
+        """The link of a port has come up again."""
+
+    def on_link_down(self, port: Port, now_ps: int) -> None:
+        """The link that ends at a port has gone down: no PAUSE that came over it holds any more."""
+        for traffic_class in range(len(port.pauses)):
+            self.set_pause(port, traffic_class, pause=0, now_ps=now_ps)
+        port.deaf_until_ps = now_ps + self._pfc_response_ps
 
     def has_moved_wake(self, port: Port, number: int) -> bool:
         """Whether the event of this number is a wake-up of `port` that will not act."""

@@ -70,6 +70,14 @@ class Port:
         By class, whether the peer has paused it.
     queues : sequence of ClassQueue
         By class, what waits.
+    line_bps : int
+        The rate as built; `rate_bps` is less while the link is degraded.
+    on_link : deque of Frame
+        What is on the link, first to arrive first.
+    is_down : bool
+        Whether frames that begin are lost.
+    deaf_until_ps : int
+        What would act before this instant as a PFC frame came before the link went down, and does not.
     """
 
     number: int
@@ -84,9 +92,13 @@ class Port:
     ber_rate: float
     scheduler: Scheduler
     pauses: list[PeerPause]
+    line_bps: int
     queues: Sequence[ClassQueue] = ()
     mac_queue: deque[Frame] = field(default_factory=deque)
+    on_link: deque[Frame] = field(default_factory=deque)
     busy_ps: int = 0
+    is_down: bool = False
+    deaf_until_ps: int = 0
     is_sending: bool = False
     wake_ps: int = -1
     wake_number: int = 0
@@ -135,6 +147,7 @@ def make_ports(lowered: Lowered, schedulers: list[Scheduler]) -> list[Port]:
             node=node,
             peer=int(lowered.port_peer[number]),
             rate_bps=int(lowered.port_rate_bps[number]),
+            line_bps=int(lowered.port_rate_bps[number]),
             delay_ps=int(lowered.port_delay_ps[number]),
             gap_bytes=int(lowered.port_gap_bytes[number]),
             cut_bytes=int(lowered.port_cut_bytes[number]),

@@ -110,7 +110,8 @@ class Walker:
         compute_ps = self.program.operation_compute_ps[operation]
         if compute_ps:
             host = self.program.task_host[task]
-            self._clock.schedule_timer(now_ps + compute_ps, host, TimerKind.BEGIN, task)
+            end_ps = self.program.compute_end_ps(task, now_ps, compute_ps)
+            self._clock.schedule_timer(end_ps, host, TimerKind.BEGIN, task)
         else:
             self.on_begin(task, now_ps)
 

@@ -58,6 +58,10 @@ class Program:
     task_waits: list[int]
     task_next_base: list[int]
     task_next: list[int]
+    slow_base: list[int]
+    slow_begin_ps: list[int]
+    slow_end_ps: list[int]
+    slow_factor: list[float]
 
     @property
     def n_operations(self) -> int:
@@ -90,6 +94,27 @@ class Program:
     def tasks_after(self, task: int) -> list[int]:
         """Tasks that wait for a task."""
         return self.task_next[self.task_next_base[task] : self.task_next_base[task + 1]]
+
+    def compute_end_ps(self, task: int, now_ps: int, compute_ps: int) -> int:
+        """When a task that begins to compute now is done, its rank being slow for a while or not."""
+        if not self.slow_factor:
+            return now_ps + compute_ps
+        rank = self.task_rank[task]
+        for k in range(self.slow_base[rank], self.slow_base[rank + 1]):
+            begin_ps, end_ps, factor = self.slow_begin_ps[k], self.slow_end_ps[k], self.slow_factor[k]
+            if end_ps <= now_ps:
+                continue
+            if begin_ps > now_ps:
+                if compute_ps <= begin_ps - now_ps:
+                    break
+                compute_ps -= begin_ps - now_ps
+                now_ps = begin_ps
+            needed_ps = compute_ps * factor
+            if needed_ps <= end_ps - now_ps:
+                return now_ps + int(needed_ps)
+            compute_ps -= int((end_ps - now_ps) / factor)
+            now_ps = end_ps
+        return now_ps + compute_ps
 
     def lanes_of(self, rank: int) -> range:
         """Lanes that a rank sends on: those of its pattern."""

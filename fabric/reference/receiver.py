@@ -32,6 +32,7 @@ class Receiver:
         "_last_nack_ps",
         "_last_out_of_order",
         "_nack_sent_for",
+        "_path_hash",
         "ack_due_ps",
         "ack_port",
         "cnps",
@@ -61,9 +62,12 @@ class Receiver:
         self._last_nack_ps = 0
         self._nack_sent_for = -1
         self._last_out_of_order = -1
+        self._path_hash = flow.path_hash
 
     def on_data(self, frame: Frame, now_ps: int) -> list[Frame]:
         """Take a DATA frame; returns the control frames that answer it, first to be queued first."""
+        if frame.sequence < self.expected and self.flow.transport.repath:
+            self._path_hash = entropy_hash(self._path_hash, 1)
         self._echo |= frame.mark
         replies = self._report_mark(now_ps) if frame.mark else []
         before = self.expected
@@ -161,6 +165,6 @@ class Receiver:
             transport.control_class,
             transport.control_bytes,
             flow.source,
-            flow.path_hash if path_hash is None else path_hash,
+            self._path_hash if path_hash is None else path_hash,
             mark,
         )

@@ -20,7 +20,7 @@ from .balance import Balancer, Candidate
 from .frame import DATA, Frame
 from .rng import fmix32
 
-__all__ = ["Group", "Router"]
+__all__ = ["Group", "Router", "group_of"]
 
 PIN_FLOW = 1 << 32
 """Added to a flow in the key of a pin; a destination stands for itself."""
@@ -77,16 +77,25 @@ class Router:
         )
         return group.ports[index]
 
+    def set_entry(self, edge: int, group: Group | None) -> None:
+        """The hosts of an edge are reached by another group from now on; None: they hang on this switch."""
+        self._groups[edge] = group
+
 
 def _groups_of(lowered: Lowered, node: int) -> list[Group | None]:
     """Groups by destination edge; None where the destination host itself decides (DIRECT)."""
-    first_entry, first_port = int(lowered.route_base[node]), int(lowered.route_ports_base[node])
-    groups: list[Group | None] = []
-    for entry in lowered.route_entry[first_entry : first_entry + lowered.n_edges].tolist():
-        count, offset = entry >> 16, entry & 0xFFFF
-        members = lowered.route_ports[first_port + offset : first_port + offset + count]
-        groups.append(None if entry == ROUTE_DIRECT else Group(offset, tuple(members.tolist())))
-    return groups
+    first_entry = int(lowered.route_base[node])
+    entries = lowered.route_entry[first_entry : first_entry + lowered.n_edges].tolist()
+    return [group_of(lowered, node, entry) for entry in entries]
+
+
+def group_of(lowered: Lowered, node: int, entry: int) -> Group | None:
+    """What an entry of a switch's routing table stands for; None: DIRECT."""
+    if entry == ROUTE_DIRECT:
+        return None
+    count, offset = entry >> 16, entry & 0xFFFF
+    first = int(lowered.route_ports_base[node]) + offset
+    return Group(offset, tuple(lowered.route_ports[first : first + count].tolist()))
 
 
 def _hosts_at(lowered: Lowered, node: int) -> dict[int, list[int]]:

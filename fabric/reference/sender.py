@@ -52,6 +52,7 @@ class Sender:
         "_highest",
         "_last_ps",
         "_last_wire_bytes",
+        "_path_hash",
         "_phases",
         "_selective",
         "acked",
@@ -60,6 +61,7 @@ class Sender:
         "flow",
         "has_moved",
         "is_ready",
+        "line_bps",
         "messages",
         "next_frame",
         "next_time_ps",
@@ -79,6 +81,8 @@ class Sender:
         self._phases = phases
         self.flow = flow
         self.port = port
+        self.line_bps = float(port.rate_bps)
+        self._path_hash = flow.path_hash
         self.messages = messages
         self.control = control
         self.started_ps = -1
@@ -212,6 +216,8 @@ class Sender:
         self.timeouts += 1
         if self._selective is not None:
             self._selective.on_timeout(acked=self.acked, newest=self._highest)
+        if self.flow.transport.repath:
+            self._path_hash = entropy_hash(self._path_hash, 1)
         self._rewind(now_ps)
         self._follow_rate(now_ps)
 
@@ -226,7 +232,7 @@ class Sender:
 
     def _next_path_hash(self) -> int:
         """The path hash of the next frame; spread over several, a frame that is sent again has another."""
-        transport, path_hash = self.flow.transport, self.flow.path_hash
+        transport, path_hash = self.flow.transport, self._path_hash
         sent = self.sent & MASK32
         if transport.path_mode == PathMode.IN_TURN:
             return entropy_hash(path_hash, sent % transport.path_count)
@@ -243,7 +249,7 @@ class Sender:
         transport = self.flow.transport
         if transport.variable_window:
             rate_bps = self.control.rate_at(now_ps)
-            self.window_frames = transport.window_at(rate_bps, line_bps=float(self.port.rate_bps))
+            self.window_frames = transport.window_at(rate_bps, line_bps=self.line_bps)
         else:
             self.window_frames = transport.window_frames
 
@@ -254,7 +260,7 @@ class Sender:
 
     def _gap_at(self, wire_bytes: int, rate_bps: float) -> int:
         line_ps = self.port.serialization_ps(wire_bytes)
-        if rate_bps >= float(self.port.rate_bps):
+        if rate_bps >= self.line_bps:
             return line_ps
         if self.flow.transport.whole_rates:
             return serialization_ps(wire_bytes, rate_bps=int(rate_bps), tick_timing=True)

@@ -128,6 +128,7 @@ class Transport:
     whole_rates: int
     telemetry_unit: int
     least_frame_bytes: int
+    repath: int
 
     def kept_rate(self, rate_bps: float) -> float:
         """A rate as it is kept: as it is, or cut to whole bit/s."""

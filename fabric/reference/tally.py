@@ -41,6 +41,7 @@ class Tally:
         "drops_by_reason",
         "end_ps",
         "fingerprint",
+        "lost_in_flight",
         "started",
     )
 
@@ -49,6 +50,7 @@ class Tally:
         self.fingerprint = 0
         self.started = 0
         self.arrived = 0
+        self.lost_in_flight = 0
         self.created = 0
         self.consumed = 0
         self.end_ps = 0
@@ -57,8 +59,8 @@ class Tally:
 
     @property
     def in_flight(self) -> int:
-        """Frames that have begun on a link and have not arrived."""
-        return self.started - self.arrived
+        """Frames that are on a link."""
+        return self.started - self.arrived - self.lost_in_flight
 
     def on_arrival(self, frame: Frame, *, port: int, now_ps: int) -> None:
         """A frame has come to `port` (and may yet turn out to be lost)."""

@@ -27,7 +27,7 @@ class Hop(NamedTuple):
     queue_bytes : int
         In all queues of the port, without the frame.
     port, rate_bps : int
-        The port, and its rate.
+        The port, and its rate as built.
     """
 
     time_ps: int

@@ -21,10 +21,26 @@ import msgspec
 from fabric.errors import SpecError
 from fabric.spec.decode import convert, field_types, joined
 
-__all__ = ["Problem", "Spec", "quantity"]
+__all__ = ["Problem", "Spec", "outside", "quantity"]
 
 Problem = tuple[str, object, str]
 """What is wrong: the field (dotted, relative to the spec), its value, what is allowed."""
+
+SHOWN_AS_POWER = 2**20
+"""Limits from here on are shown as powers of two where they are just below one."""
+
+
+def outside(name: str, value: int, *, low: int, high: int) -> Iterator[Problem]:
+    """Yield the problem of a whole number that is not in [low, high].
+
+    Examples
+    --------
+    >>> list(outside("seed", -1, low=0, high=2**63 - 1))
+    [('seed', -1, 'an integer from 0 to 2^63-1')]
+    """
+    if not low <= value <= high:
+        is_power = high >= SHOWN_AS_POWER and high & (high + 1) == 0
+        yield name, value, f"an integer from {low} to {f'2^{high.bit_length()}-1' if is_power else high}"
 
 
 def quantity(default: str | int) -> Any:

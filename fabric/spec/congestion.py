@@ -13,7 +13,7 @@ from typing import Self
 
 import msgspec
 
-from fabric.spec.base import Problem, Spec, quantity
+from fabric.spec.base import Problem, Spec, outside, quantity
 from fabric.units import Duration, Rate, Size
 
 __all__ = ["Dctcp", "Hpcc", "Timely"]
@@ -77,10 +77,9 @@ class Hpcc(Spec, frozen=True, kw_only=True, tag_field="kind", tag="hpcc"):
         yield from _must_be_above_0(self, "base_rtt", "min_rate")
         if not 0 < self.eta <= 1:
             yield "eta", self.eta, "a number above 0 and at most 1"
-        if not 0 <= self.max_stage <= LARGEST_COUNT:
-            yield "max_stage", self.max_stage, "an integer, 0 or more"
-        if self.telemetry_unit is not None and not 1 <= self.telemetry_unit <= LARGEST_UNIT:
-            yield "telemetry_unit", self.telemetry_unit, f"an integer from 1 to {LARGEST_UNIT}"
+        yield from outside("max_stage", self.max_stage, low=0, high=LARGEST_COUNT)
+        if self.telemetry_unit is not None:
+            yield from outside("telemetry_unit", self.telemetry_unit, low=1, high=LARGEST_UNIT)
 
     @property
     def window(self) -> None:
@@ -191,8 +190,7 @@ class Timely(Spec, frozen=True, kw_only=True, tag_field="kind", tag="timely"):
                 yield name, getattr(self, name), "a number above 0 and at most 1"
         if self.rtt_high < self.rtt_low:
             yield "rtt_high", self.rtt_high, f"a duration of at least rtt_low ({self.rtt_low})"
-        if not 0 <= self.hyper_after <= LARGEST_COUNT:
-            yield "hyper_after", self.hyper_after, "an integer, 0 or more"
+        yield from outside("hyper_after", self.hyper_after, low=0, high=LARGEST_COUNT)
 
     def at_line_rate(self, rate_bps: int) -> Self:
         """Return these parameters for a port of `rate_bps`, with `ai` and `hai` scaled, rounded down."""

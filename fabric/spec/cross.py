@@ -18,6 +18,7 @@ from fabric.spec.decode import did_you_mean
 from fabric.spec.link import LARGEST_FRAME_BYTES
 from fabric.spec.topology import host_count, links_of
 from fabric.spec.traffic import Flow, Flows, Incast, Poisson, Traffic
+from fabric.spec.training.entry import Training
 from fabric.spec.transport import Transport
 from fabric.units import Duration, Size
 
@@ -48,8 +49,24 @@ def cross_problems(scenario: Scenario) -> Iterator[Problem]:
             yield from _class_problems(scenario, entry.traffic_class, f"{path}.traffic_class")
         yield from _host_problems(scenario, entry, path)
         yield from _length_problems(scenario, entry, path)
+    yield from _failure_problems(scenario)
     yield from _entry_name_problems(scenario)
     yield from _dependency_problems(scenario)
+
+
+def _failure_problems(scenario: Scenario) -> Iterator[Problem]:
+    if not scenario.failures:
+        return
+    if scenario.nic.queue_pairs != "earliest":
+        yield "nic.queue_pairs", scenario.nic.queue_pairs, '"earliest", where there are failures'
+    if scenario.run.ties != "fair":
+        yield "run.ties", scenario.run.ties, '"fair", where there are failures'
+    if scenario.recovery.reroute == "resilient" and scenario.routing.weights != "equal":
+        allowed = '"equal", with recovery.reroute = "resilient": its tables have places of their own'
+        yield "routing.weights", scenario.routing.weights, allowed
+    if scenario.recovery.reroute == "resilient" and scenario.routing.choice != "ecmp":
+        allowed = '"ecmp", with recovery.reroute = "resilient": it is about what a hash picks'
+        yield "routing.choice", scenario.routing.choice, allowed
 
 
 def _delay_problems(scenario: Scenario) -> Iterator[Problem]:
@@ -139,7 +156,7 @@ def _length_problems(scenario: Scenario, entry: Traffic, path: str) -> Iterator[
     sizes: list[tuple[str, Size]] = []
     if isinstance(entry, Flows):
         sizes += [(f"{path}.flows[{index}].size", flow.size) for index, flow in enumerate(entry.flows)]
-    elif not isinstance(entry, Poisson) and entry.size is not None:
+    elif not isinstance(entry, Poisson | Training) and entry.size is not None:
         sizes.append((f"{path}.size", entry.size))
     if isinstance(entry, Incast) and entry.victim_size is not None:
         sizes.append((f"{path}.victim_size", entry.victim_size))

@@ -4,7 +4,8 @@ A frame of `w` bytes occupies a direction for `(w + gap) * 8 / rate`, then trave
 receiver's fixed processing latency is not here but with the switch or NIC (`Switch.latency`,
 `Nic.latency`); the sum of both must be at least 1 ns, because it bounds how far nodes can be
 simulated independently of each other. Loss is drawn per frame and direction, independently.
-Not modelled: links that fail and recover, forward error correction, different rates by direction.
+How links fail and recover: `fabric.spec.failures`. Not modelled: forward error correction, different rates
+by direction (but of a link that is degraded).
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ Next hops are those of shortest paths (`fabric.routing`). Which of them a frame 
 all switches: by a hash of its flow (ECMP), or frame by frame (spraying, the shortest queue), or by
 flowlet. Frames of one flow then overtake each other, which go-back-N answers by rewinding; selective
 repeat (`fabric.spec.transport`) does not mind. What a sender does to choose its path is
-`Transport.paths`. Not modelled: routes that change during a run.
+`Transport.paths`; how routes change when something fails, `fabric.spec.recovery`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Literal
 
-from fabric.spec.base import Problem, Spec, quantity
+from fabric.spec.base import Problem, Spec, outside, quantity
 from fabric.units import Duration
 
 __all__ = ["Pin", "Routing"]
@@ -114,7 +114,6 @@ class Routing(Spec, frozen=True, kw_only=True):
             yield "flowlet_gap", self.flowlet_gap, "a duration above 0"
         if self.hash != "seeded" and self.choice != "ecmp":
             yield "hash", self.hash, '"seeded", or choice = "ecmp"'
-        if not 0 <= self.udp_port <= LARGEST_UDP_PORT:
-            yield "udp_port", self.udp_port, f"an integer from 0 to {LARGEST_UDP_PORT}"
+        yield from outside("udp_port", self.udp_port, low=0, high=LARGEST_UDP_PORT)
         if self.ttl is not None and not 1 <= self.ttl <= LARGEST_TTL:
             yield "ttl", self.ttl, f"an integer from 1 to {LARGEST_TTL}, or no ttl"

@@ -14,13 +14,28 @@ import msgspec
 
 from fabric.spec.base import Problem, Spec
 from fabric.spec.cross import cross_problems
+from fabric.spec.failures import (
+    Corruption,
+    DegradedLink,
+    DrawnFailures,
+    FailureLog,
+    HostHang,
+    LinkDown,
+    LinkDrain,
+    LinkFlap,
+    PfcStorm,
+    SlowNic,
+    SwitchDown,
+)
 from fabric.spec.nic import Nic
+from fabric.spec.recovery import Recovery
 from fabric.spec.routing import Routing
 from fabric.spec.run import Record, Run
 from fabric.spec.sweep import sweep_problems
 from fabric.spec.switch import Switch
 from fabric.spec.topology import Clos3, FatTree, GraphFile, LeafSpine, RailOptimized, SingleSwitch
 from fabric.spec.traffic import AllToAll, Collective, Flows, Incast, Permutation, Poisson, Program, Uniform
+from fabric.spec.training.entry import Training
 from fabric.spec.transport import Transport
 
 __all__ = ["Scenario"]
@@ -40,7 +55,7 @@ class Scenario(Spec, frozen=True, kw_only=True):
     topology : SingleSwitch, LeafSpine, Clos3, FatTree, RailOptimized or GraphFile
         Hosts, switches, links; `kind` in a file is the name with underscores ("leaf_spine"), "graph"
         for the last.
-    traffic : tuple of Flows, Incast, Permutation, Uniform, AllToAll, Poisson, Collective, Program
+    traffic : tuple of Flows, Incast, Permutation, Uniform, AllToAll, Poisson, Collective, Program, Training
         At least one entry.
     switch : Switch
         Every switch.
@@ -54,6 +69,10 @@ class Scenario(Spec, frozen=True, kw_only=True):
         Seed and end.
     record : Record
         What is recorded besides totals.
+    failures : tuple of LinkDown, LinkDrain, LinkFlap, DegradedLink, Corruption, ...
+        What breaks, and when. Default: nothing.
+    recovery : Recovery
+        What is done about it.
     sweep : dict
         Several runs of it: by path ("transport.congestion.kind") a list of values, or a table of values
         with names. Every combination is a run of its own (`fabric.run_sweep`). Default: one run.
@@ -75,13 +94,30 @@ class Scenario(Spec, frozen=True, kw_only=True):
     question: str = ""
     expect: str = ""
     topology: SingleSwitch | LeafSpine | Clos3 | FatTree | RailOptimized | GraphFile
-    traffic: tuple[Flows | Incast | Permutation | Uniform | AllToAll | Poisson | Collective | Program, ...]
+    traffic: tuple[
+        Flows | Incast | Permutation | Uniform | AllToAll | Poisson | Collective | Program | Training, ...
+    ]
     switch: Switch = msgspec.field(default_factory=Switch)
     nic: Nic = msgspec.field(default_factory=Nic)
     transport: Transport = msgspec.field(default_factory=Transport)
     run: Run = msgspec.field(default_factory=Run)
     record: Record = msgspec.field(default_factory=Record)
     routing: Routing = msgspec.field(default_factory=Routing)
+    failures: tuple[
+        LinkDown
+        | LinkDrain
+        | LinkFlap
+        | DegradedLink
+        | Corruption
+        | SwitchDown
+        | HostHang
+        | SlowNic
+        | PfcStorm
+        | DrawnFailures
+        | FailureLog,
+        ...,
+    ] = ()
+    recovery: Recovery = msgspec.field(default_factory=Recovery)
     sweep: dict[str, Any] = msgspec.field(default_factory=dict)
 
     def problems(self) -> Iterator[Problem]:

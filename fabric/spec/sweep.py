@@ -20,7 +20,10 @@ __all__ = ["LARGEST_SWEEP", "PATH", "is_path", "sweep_problems"]
 PATH = re.compile(r"[A-Za-z_]\w*(\.\w+|\[\d+\])*")
 """A path into a scenario."""
 
-PARTS = ("topology", "traffic", "switch", "nic", "transport", "run", "record", "routing")
+PARTS = (
+    *("topology", "traffic", "switch", "nic", "transport", "run", "record", "routing"),
+    *("failures", "recovery"),
+)
 """Parts of a scenario, with which paths of swept values begin."""
 
 LARGEST_SWEEP = 10_000

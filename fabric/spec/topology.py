@@ -14,7 +14,7 @@ from typing import Any
 
 import msgspec
 
-from fabric.spec.base import Problem, Spec
+from fabric.spec.base import Problem, Spec, outside
 from fabric.spec.graph_file import GraphFile
 from fabric.spec.link import SLOWEST_RATE_BPS, Link, LinkOverride
 from fabric.units import LARGEST, Duration, Rate
@@ -39,13 +39,11 @@ LARGEST_PORTS_PER_HOST = 64
 
 def _counts(spec: Spec, *names: str) -> Iterator[Problem]:
     for name in names:
-        if not 1 <= getattr(spec, name) <= LARGEST_COUNT:
-            yield name, getattr(spec, name), f"an integer from 1 to {LARGEST_COUNT}"
+        yield from outside(name, getattr(spec, name), low=1, high=LARGEST_COUNT)
 
 
 def _ports_per_host(count: int) -> Iterator[Problem]:
-    if not 1 <= count <= LARGEST_PORTS_PER_HOST:
-        yield "ports_per_host", count, f"an integer from 1 to {LARGEST_PORTS_PER_HOST}"
+    yield from outside("ports_per_host", count, low=1, high=LARGEST_PORTS_PER_HOST)
 
 
 def _total(hosts: int, name: str, value: int) -> Iterator[Problem]:
@@ -103,6 +101,10 @@ class LeafSpine(Spec, frozen=True, kw_only=True, tag_field="kind", tag="leaf_spi
         Host to leaf, leaf to spine.
     ports_per_host : int
         Default 1; divides `leaves`.
+    planes : int
+        Networks side by side that only hosts join: leaf j of a group and spine s belong to planes
+        `j % planes` and `s % planes`, and only leaves and spines of one plane are linked (dual plane, as
+        in Qian et al., "Alibaba HPN", SIGCOMM 2024). Default 1; divides `ports_per_host` and `spines`.
     oversubscription : float, optional
         What a leaf receives from its hosts over what it can send up. Sets the rate of
         `fabric_link`, which then must not be given another (rounded to whole bit/s).
@@ -125,6 +127,7 @@ class LeafSpine(Spec, frozen=True, kw_only=True, tag_field="kind", tag="leaf_spi
     host_link: Link = msgspec.field(default_factory=Link)
     fabric_link: Link = msgspec.field(default_factory=Link)
     ports_per_host: int = 1
+    planes: int = 1
     oversubscription: float | None = None
     overrides: tuple[LinkOverride, ...] = ()
     reducers: tuple[str, ...] = ()
@@ -143,6 +146,9 @@ class LeafSpine(Spec, frozen=True, kw_only=True, tag_field="kind", tag="leaf_spi
         yield from _ports_per_host(self.ports_per_host)
         if self.leaves % self.ports_per_host:
             yield "ports_per_host", self.ports_per_host, f"a divisor of leaves ({self.leaves})"
+        if self.planes < 1 or self.ports_per_host % self.planes or self.spines % self.planes:
+            allowed = f"a divisor of ports_per_host ({self.ports_per_host}) and spines ({self.spines})"
+            yield "planes", self.planes, allowed
         if self.oversubscription is not None and not 0 < self.oversubscription <= 1000:
             yield "oversubscription", self.oversubscription, "a number above 0 and at most 1000"
         uplink_bps, rate = self._uplink_bps(), self._uplink_rate()
@@ -168,8 +174,10 @@ class LeafSpine(Spec, frozen=True, kw_only=True, tag_field="kind", tag="leaf_spi
         ratio = self.oversubscription
         if ratio is None or not 0 < ratio <= 1000 or self.spines < 1 or self.links_per_pair < 1:
             return None
+        if self.planes < 1 or self.spines < self.planes:
+            return None
         down_bps = Fraction(self.hosts_per_leaf * self.host_link.rate)
-        return round(down_bps / Fraction(ratio) / (self.spines * self.links_per_pair))
+        return round(down_bps / Fraction(ratio) / (self.spines // self.planes * self.links_per_pair))
 
 
 class Clos3(Spec, frozen=True, kw_only=True, tag_field="kind", tag="clos3"):
@@ -332,8 +340,7 @@ class RailOptimized(Spec, frozen=True, kw_only=True, tag_field="kind", tag="rail
 
     def problems(self) -> Iterator[Problem]:
         yield from _counts(self, "servers", "accelerators_per_server", "links_per_pair", "scale_up_switches")
-        if not 0 <= self.spines <= LARGEST_COUNT:
-            yield "spines", self.spines, f"an integer from 0 to {LARGEST_COUNT}"
+        yield from outside("spines", self.spines, low=0, high=LARGEST_COUNT)
         if self.servers_per_rail_leaf is not None:
             yield from _counts(self, "servers_per_rail_leaf")
         hosts = host_count(self)

@@ -2,7 +2,7 @@
 
 Every entry becomes flows; one flow is one message. Patterns choose hosts by keyed hashing of the
 seed, so another entry does not change this one's flows. Hosts are named ("host3") or numbered (3).
-Collectives become programs, in which ranks wait for each other. Not here: training steps.
+Collectives and training jobs become programs, in which ranks wait for each other.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ from typing import Any, ClassVar, Literal
 
 import msgspec
 
-from fabric.spec.base import Problem, Spec, quantity
+from fabric.spec.base import Problem, Spec, outside, quantity
 from fabric.spec.decode import did_you_mean
-from fabric.spec.transport import Transport
+from fabric.spec.entry import LARGEST_START_PS, Entry, bounded_time
+from fabric.spec.training.entry import Training
 from fabric.units import Duration, Size
 
 __all__ = [
@@ -45,36 +46,6 @@ NO_OPTIONS = {
     "fan_in": "no option: where the reducers are says it",
 }
 """What algorithms take that scenarios say otherwise."""
-LARGEST_START_PS = 2**60
-"""About 13 days: starts and what is added to them stay far from the end of the 64-bit clock."""
-
-
-class _Entry(Spec, frozen=True, kw_only=True):
-    """What every kind of traffic has.
-
-    Parameters
-    ----------
-    name : str
-        A label for reports and patterns of flows. Default: the kind.
-    transport : Transport, optional
-        None (default): that of the scenario.
-    traffic_class : str, optional
-        The class of its data frames. None (default): the transport's `data_class`.
-    start : Duration
-        When it begins; at most 2^60 ps (about 13 days). Default 0.
-    jitter : Duration
-        Each flow starts later by a uniform draw from [0, jitter); at most 2^60 ps. Default 0.
-    """
-
-    name: str = ""
-    transport: Transport | None = None
-    traffic_class: str | None = None
-    start: Duration = quantity("0ns")
-    jitter: Duration = quantity("0ns")
-
-    def problems(self) -> Iterator[Problem]:
-        yield from _time(self.start, "start")
-        yield from _time(self.jitter, "jitter")
 
 
 class Flow(Spec, frozen=True, kw_only=True):
@@ -109,12 +80,12 @@ class Flow(Spec, frozen=True, kw_only=True):
         if self.source == self.destination:
             yield "destination", self.destination, "a host other than the source"
         yield from _positive_size(self.size, "size")
-        yield from _time(self.start, "start")
+        yield from bounded_time(self.start, "start")
         if self.name and self.name in self.after:
             yield "after", self.name, "flows other than this one"
 
 
-class Flows(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="flows"):
+class Flows(Entry, frozen=True, kw_only=True, tag_field="kind", tag="flows"):
     """Flows one by one, from the scenario, from a file, or both.
 
     Parameters
@@ -156,11 +127,11 @@ class Flows(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="flows"):
         if self.first_start is not None and not self.file:
             yield "first_start", self.first_start, "no first_start without a file"
         if self.first_start is not None:
-            yield from _time(self.first_start, "first_start")
+            yield from bounded_time(self.first_start, "first_start")
         yield from super().problems()
 
 
-class Incast(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="incast"):
+class Incast(Entry, frozen=True, kw_only=True, tag_field="kind", tag="incast"):
     """Many senders to each of a few receivers, at once.
 
     Parameters
@@ -196,8 +167,7 @@ class Incast(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="incast"):
             yield "receivers", twice, "every host once"
         yield from _count(self.senders, "senders")
         yield from _positive_size(self.size, "size")
-        if not 0 <= self.victims <= LARGEST_COUNT:
-            yield "victims", self.victims, "an integer, 0 or more"
+        yield from outside("victims", self.victims, low=0, high=LARGEST_COUNT)
         if self.victim_size == 0:
             yield "victim_size", self.victim_size, "a size above 0"
         if self.victim_size is not None and self.victims == 0:
@@ -205,7 +175,7 @@ class Incast(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="incast"):
         yield from super().problems()
 
 
-class Permutation(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="permutation"):
+class Permutation(Entry, frozen=True, kw_only=True, tag_field="kind", tag="permutation"):
     """Every host sends to one other, and receives from one other.
 
     Parameters
@@ -230,7 +200,7 @@ class Permutation(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="perm
         yield from super().problems()
 
 
-class Uniform(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="uniform"):
+class Uniform(Entry, frozen=True, kw_only=True, tag_field="kind", tag="uniform"):
     """Every host sends to hosts drawn at random.
 
     Parameters
@@ -252,7 +222,7 @@ class Uniform(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="uniform"
         yield from super().problems()
 
 
-class AllToAll(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="all_to_all"):
+class AllToAll(Entry, frozen=True, kw_only=True, tag_field="kind", tag="all_to_all"):
     """Every host of a selection sends to every other, all at once.
 
     Parameters
@@ -275,7 +245,7 @@ class AllToAll(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="all_to_
         yield from super().problems()
 
 
-class Poisson(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="poisson"):
+class Poisson(Entry, frozen=True, kw_only=True, tag_field="kind", tag="poisson"):
     """Open-loop arrivals: at each host a Poisson process of flows to hosts drawn at random.
 
     The mean gap is 8 * mean size / (load * rate of the host's link), as in the traffic generator
@@ -317,13 +287,13 @@ class Poisson(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="poisson"
         if self.duration == 0:
             yield "duration", self.duration, "a duration above 0"
         if self.duration is not None:
-            yield from _time(self.duration, "duration")
+            yield from bounded_time(self.duration, "duration")
         if self.flows is not None:
             yield from _count(self.flows, "flows")
         yield from super().problems()
 
 
-class Collective(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="collective"):
+class Collective(Entry, frozen=True, kw_only=True, tag_field="kind", tag="collective"):
     """A collective operation of ranks on hosts, once or several times in a row.
 
     Parameters
@@ -349,6 +319,8 @@ class Collective(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="colle
         scenario file relative to that file), instead of `size` and `skew`.
     hosts : str
         Which hosts the ranks are on. Default "*".
+    without : tuple of str
+        Hosts of these that do not take part, by name or pattern, such as one that has failed. Default: none.
     order : {"as_named", "shuffled"}
         Ranks take hosts by number, or in an order drawn from the seed. Default "as_named".
     ranks_per_host : int
@@ -381,6 +353,7 @@ class Collective(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="colle
     skew: float = 0.0
     matrix: str | None = None
     hosts: str = "*"
+    without: tuple[str, ...] = ()
     order: Literal["as_named", "shuffled"] = "as_named"
     ranks_per_host: int = 1
     ranks: int | None = None
@@ -414,7 +387,7 @@ class Collective(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="colle
         yield from super().problems()
 
 
-class Program(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="program"):
+class Program(Entry, frozen=True, kw_only=True, tag_field="kind", tag="program"):
     """What ranks do, as a file of another tool has it: GOAL, MSCCL, Chakra, AICB.
 
     Parameters
@@ -483,7 +456,7 @@ class Program(_Entry, frozen=True, kw_only=True, tag_field="kind", tag="program"
         yield from super().problems()
 
 
-Traffic = Flows | Incast | Permutation | Uniform | AllToAll | Poisson | Collective | Program
+Traffic = Flows | Incast | Permutation | Uniform | AllToAll | Poisson | Collective | Program | Training
 
 
 def _positive_size(size: Size, name: str) -> Iterator[Problem]:
@@ -491,11 +464,5 @@ def _positive_size(size: Size, name: str) -> Iterator[Problem]:
         yield name, size, "a size above 0"
 
 
-def _time(value: Duration, name: str) -> Iterator[Problem]:
-    if value > LARGEST_START_PS:
-        yield name, value, "a duration of at most 2^60 ps (about 13 days)"
-
-
 def _count(value: int, name: str) -> Iterator[Problem]:
-    if not 1 <= value <= LARGEST_COUNT:
-        yield name, value, "an integer, 1 or more"
+    yield from outside(name, value, low=1, high=LARGEST_COUNT)

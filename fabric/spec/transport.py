@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Literal
 import msgspec
 
 from fabric.errors import SpecError
-from fabric.spec.base import Problem, Spec, quantity
+from fabric.spec.base import Problem, Spec, outside, quantity
 from fabric.spec.congestion import Dctcp, Hpcc, Timely
 from fabric.spec.decode import convert, did_you_mean, field_types
 from fabric.spec.link import LARGEST_FRAME_BYTES
@@ -104,8 +104,7 @@ class SelectiveRepeat(Spec, frozen=True, kw_only=True, tag_field="kind", tag="se
             msgspec.structs.force_setattr(self, "rto", None)
 
     def problems(self) -> Iterator[Problem]:
-        if not 1 <= self.reorder <= LARGEST_COUNT:
-            yield "reorder", self.reorder, "an integer, 1 or more"
+        yield from outside("reorder", self.reorder, low=1, high=LARGEST_COUNT)
 
 
 class Paths(Spec, frozen=True, kw_only=True):
@@ -128,8 +127,7 @@ class Paths(Spec, frozen=True, kw_only=True):
     count: int = 64
 
     def problems(self) -> Iterator[Problem]:
-        if not 1 <= self.count <= LARGEST_COUNT:
-            yield "count", self.count, "an integer, 1 or more"
+        yield from outside("count", self.count, low=1, high=LARGEST_COUNT)
 
 
 class NoCongestionControl(Spec, frozen=True, kw_only=True, tag_field="kind", tag="none"):
@@ -248,8 +246,7 @@ class Dcqcn(Spec, frozen=True, kw_only=True, tag_field="kind", tag="dcqcn"):
             yield "g", self.g, "a number above 0 and at most 1"
         if not 0 < self.first_cut <= 1:
             yield "first_cut", self.first_cut, "a number above 0 and at most 1"
-        if not 0 <= self.fast_recovery <= LARGEST_COUNT:
-            yield "fast_recovery", self.fast_recovery, "an integer, 0 or more"
+        yield from outside("fast_recovery", self.fast_recovery, low=0, high=LARGEST_COUNT)
         if self.min_rate == 0:
             yield "min_rate", self.min_rate, "a rate above 0"
         if self.form == "vendor" and self.byte_counter is not None:
@@ -350,10 +347,8 @@ class Transport(Spec, frozen=True, kw_only=True):
             yield "control_frame", self.control_frame, f"a size from 1 to {LARGEST_FRAME_BYTES} bytes"
         if not 1 <= self.smallest_frame <= LARGEST_FRAME_BYTES:
             yield "smallest_frame", self.smallest_frame, f"a size from 1 to {LARGEST_FRAME_BYTES} bytes"
-        if not 1 <= self.ack_every <= LARGEST_COUNT:
-            yield "ack_every", self.ack_every, "an integer, 1 or more"
-        if not 1 <= self.queue_pairs <= MOST_QUEUE_PAIRS:
-            yield "queue_pairs", self.queue_pairs, f"an integer from 1 to {MOST_QUEUE_PAIRS}"
+        yield from outside("ack_every", self.ack_every, low=1, high=LARGEST_COUNT)
+        yield from outside("queue_pairs", self.queue_pairs, low=1, high=MOST_QUEUE_PAIRS)
         if self.ack_delay == 0:
             yield "ack_delay", self.ack_delay, "a duration above 0, or no ack_delay"
         if isinstance(self.reliability, SelectiveRepeat) and isinstance(self.congestion, Hpcc | Timely):

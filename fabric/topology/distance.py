@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from fabric.topology.network import Network
 
-__all__ = ["UNREACHABLE", "EdgeDistances", "edge_distances", "host_edges"]
+__all__ = ["UNREACHABLE", "EdgeDistances", "edge_distances", "host_edges", "spread"]
 
 UNREACHABLE = -1
 """Distance of a switch from an edge that it has no path to."""
@@ -41,8 +41,16 @@ class EdgeDistances:
     links: npt.NDArray[np.int16]
 
 
-def host_edges(network: Network) -> tuple[npt.NDArray[np.uint32], list[npt.NDArray[np.uint32]]]:
+def host_edges(
+    network: Network, *, alone: npt.NDArray[np.bool_] | None = None
+) -> tuple[npt.NDArray[np.uint32], list[npt.NDArray[np.uint32]]]:
     """Group hosts by the set of switches that they are attached to.
+
+    Parameters
+    ----------
+    network : Network
+    alone : numpy.ndarray of bool [hosts], optional
+        Hosts that get an edge for themselves, as they may lose a cable.
 
     Returns
     -------
@@ -60,19 +68,22 @@ def host_edges(network: Network) -> tuple[npt.NDArray[np.uint32], list[npt.NDArr
     edge_switches: list[npt.NDArray[np.uint32]] = []
     for host in range(network.n_hosts):
         group = switches[bounds[host] : bounds[host + 1]]
-        number = numbers.setdefault(group.tobytes(), len(edge_switches))
+        key = group.tobytes() if alone is None or not alone[host] else b"host" + bytes(str(host), "ascii")
+        number = numbers.setdefault(key, len(edge_switches))
         if number == len(edge_switches):
             edge_switches.append(group)
         host_edge[host] = number
     return host_edge, edge_switches
 
 
-def edge_distances(network: Network) -> EdgeDistances:
+def edge_distances(network: Network, *, alone: npt.NDArray[np.bool_] | None = None) -> EdgeDistances:
     """Search breadth-first from every edge at once.
 
     Parameters
     ----------
     network : Network
+    alone : numpy.ndarray of bool [hosts], optional
+        As for `host_edges`.
 
     Returns
     -------
@@ -86,12 +97,30 @@ def edge_distances(network: Network) -> EdgeDistances:
     >>> edge_distances(network).links.tolist()
     [[0, 2], [2, 0], [1, 1]]
     """
-    host_edge, edge_switches = host_edges(network)
+    host_edge, edge_switches = host_edges(network, alone=alone)
     n_edges = len(edge_switches)
     links = np.full((network.n_switches, n_edges), UNREACHABLE, dtype=np.int16)
     for edge, switches in enumerate(edge_switches):
         links[switches.astype(np.int64) - network.n_hosts, edge] = 0
-    rows, starts, neighbours = _switch_neighbours(network)
+    spread(network, links)
+    return EdgeDistances(host_edge, n_edges, links)
+
+
+def spread(
+    network: Network, links: npt.NDArray[np.int16], *, up: npt.NDArray[np.bool_] | None = None
+) -> None:
+    """Fill in distances from where they are 0.
+
+    Parameters
+    ----------
+    network : Network
+    links : numpy.ndarray of int16 [switches, edges]
+        0 where an edge hangs on a switch, elsewhere `UNREACHABLE`; changed.
+    up : numpy.ndarray of bool [links], optional
+        Cables that are in order. Default: all.
+    """
+    n_edges = links.shape[1]
+    rows, starts, neighbours = _switch_neighbours(network, up)
     frontier = np.packbits(links == 0, axis=1)
     visited = frontier.copy()
     level = 0
@@ -102,14 +131,16 @@ def edge_distances(network: Network) -> EdgeDistances:
         frontier = reached & ~visited
         visited |= frontier
         links[np.unpackbits(frontier, axis=1, count=n_edges).view(np.bool_)] = level
-    return EdgeDistances(host_edge, n_edges, links)
 
 
 def _switch_neighbours(
     network: Network,
+    up: npt.NDArray[np.bool_] | None,
 ) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Adjacency of the switches: those with neighbours, where each one's begin, and the neighbours."""
     between = network.link_a >= network.n_hosts
+    if up is not None:
+        between = between & up
     a = network.link_a[between].astype(np.int64) - network.n_hosts
     b = network.link_b[between].astype(np.int64) - network.n_hosts
     pairs = np.unique(np.concatenate([a, b]) * network.n_switches + np.concatenate([b, a]))

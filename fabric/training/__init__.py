@@ -8,7 +8,13 @@ orders the micro-batches of a pipeline; the router's functions make the matrices
 
 from __future__ import annotations
 
-from fabric.training.compression import Quantised, TopK, step_time
+from fabric.spec.training.compression import Quantised, TopK
+from fabric.spec.training.job import TrainingJob
+from fabric.spec.training.model import Experts, LatentAttention, Model
+from fabric.spec.training.parallelism import Parallelism, hierarchical_groups
+from fabric.spec.training.presets import MODELS, preset
+from fabric.spec.training.stages import split_layers
+from fabric.training.compression import step_time
 from fabric.training.dispatch import (
     ExpertPlaces,
     padded_copies,
@@ -16,13 +22,13 @@ from fabric.training.dispatch import (
     token_copies,
     token_copies_by_server,
 )
-from fabric.training.job import TrainingJob, load_job
+from fabric.training.entries import training_jobs
+from fabric.training.flops import part_flops, step_flops
+from fabric.training.load import load_job
 from fabric.training.matrix import CommunicationMatrix, communication_matrix
-from fabric.training.model import Experts, LatentAttention, Model
 from fabric.training.packing import Packing, draw_lengths, pack_sequences
-from fabric.training.parallelism import Parallelism, hierarchical_groups
 from fabric.training.placement import place_ranks
-from fabric.training.presets import MODELS, preset
+from fabric.training.plan import StepPlan
 from fabric.training.replication import rank_loads, replicate_experts
 from fabric.training.router import (
     balanced_choice,
@@ -33,10 +39,12 @@ from fabric.training.router import (
     expert_weights,
     within_capacity,
 )
+from fabric.training.routes import TokenRoutes
 from fabric.training.schedule import Passage, PassTimes, Schedule, Timeline, execute
 from fabric.training.schedules import SCHEDULES, bubble_time, build_schedule
-from fabric.training.stages import split_layers
-from fabric.training.step import Step, StepTimes, build_step
+from fabric.training.slowdown import Slowdown
+from fabric.training.step import Step, build_step
+from fabric.training.times import PartTimes, StepTimes, compute_times
 from fabric.training.volumes import Volume, context_block_bytes, held_parameters, volumes, wire_bytes
 
 __all__ = [
@@ -49,13 +57,17 @@ __all__ = [
     "Model",
     "Packing",
     "Parallelism",
+    "PartTimes",
     "PassTimes",
     "Passage",
     "Quantised",
     "Schedule",
+    "Slowdown",
     "Step",
+    "StepPlan",
     "StepTimes",
     "Timeline",
+    "TokenRoutes",
     "TopK",
     "TrainingJob",
     "Volume",
@@ -66,6 +78,7 @@ __all__ = [
     "check_choice",
     "choose_experts",
     "communication_matrix",
+    "compute_times",
     "context_block_bytes",
     "distinct_targets",
     "draw_lengths",
@@ -77,15 +90,18 @@ __all__ = [
     "load_job",
     "pack_sequences",
     "padded_copies",
+    "part_flops",
     "place_ranks",
     "preset",
     "rank_loads",
     "replicate_experts",
     "scaled_token_bytes",
     "split_layers",
+    "step_flops",
     "step_time",
     "token_copies",
     "token_copies_by_server",
+    "training_jobs",
     "volumes",
     "wire_bytes",
     "within_capacity",

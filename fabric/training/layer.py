@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from fractions import Fraction
 from typing import NamedTuple
 
-from fabric.training.job import TrainingJob
+from fabric.spec.training.job import TrainingJob
 from fabric.training.volumes import attention_bytes, context_block_bytes
 
 __all__ = ["Part", "backward_parts", "first_parts", "forward_parts", "last_parts"]
@@ -24,11 +24,11 @@ class Part(NamedTuple):
     Attributes
     ----------
     dimension : str
-        "compute", or a key of `GROUPS`.
+        "compute", "recompute" (a forward pass again), or a key of `GROUPS`.
     what : str
-        The collective, or what is computed.
+        The collective, or the part of a layer that is computed; of "ep" the way: "dispatch" or "combine".
     size : Fraction
-        Full logical vector in bytes; of compute, its share of the layer's time.
+        Full logical vector in bytes; 0 of compute.
     """
 
     dimension: str
@@ -36,53 +36,54 @@ class Part(NamedTuple):
     size: Fraction
 
 
-HALF = Fraction(1, 2)
+NOTHING = Fraction(0)
 
 
 def forward_parts(job: TrainingJob, layer: int) -> Iterator[Part]:
     """Yield what the forward pass of a layer does."""
     yield from _enter(job)
     yield from _exchange(job, back=False)
-    yield Part("compute", "attention", HALF)
+    yield Part("compute", "attention", NOTHING)
     if job.context == "all_to_all":
         yield Part("cp", "all_to_all", attention_bytes(job)[3])
     yield from _leave(job)
     if _whole_block(job, layer):
         yield from _enter(job)
         if not job.shape.has_experts(layer):
-            yield Part("compute", "feed-forward", HALF)
+            yield Part("compute", "feed_forward", NOTHING)
         yield from _leave(job)
     if job.shape.has_experts(layer):
         out, back = _token_bytes(job)
-        yield Part("ep", "all_to_all", out)
+        yield Part("ep", "dispatch", out)
         yield Part("etp", "all_gather", job.parallelism.expert_tp * out)
-        yield Part("compute", "experts", HALF)
+        yield Part("compute", "experts", NOTHING)
         yield Part("etp", "reduce_scatter", job.parallelism.expert_tp * back)
-        yield Part("ep", "all_to_all", back)
+        yield Part("ep", "combine", back)
 
 
 def backward_parts(job: TrainingJob, layer: int) -> Iterator[Part]:
-    """Yield what the backward pass of a layer does; recomputation takes no compute time of its own here."""
+    """Yield what the backward pass of a layer does."""
     if job.recompute:
-        yield from (part for part in forward_parts(job, layer) if part.dimension != "compute")
+        for part in forward_parts(job, layer):
+            yield part._replace(dimension="recompute") if part.dimension == "compute" else part
     if job.shape.has_experts(layer):
         out, back = _token_bytes(job)
-        yield Part("ep", "all_to_all", out)
+        yield Part("ep", "dispatch", out)
         yield Part("etp", "all_gather", job.parallelism.expert_tp * out)
-        yield Part("compute", "experts", HALF)
+        yield Part("compute", "experts", NOTHING)
         yield Part("etp", "reduce_scatter", job.parallelism.expert_tp * back)
-        yield Part("ep", "all_to_all", back)
+        yield Part("ep", "combine", back)
     if _whole_block(job, layer):
         yield from _enter(job, back=True)
         if not job.shape.has_experts(layer):
-            yield Part("compute", "feed-forward", HALF)
+            yield Part("compute", "feed_forward", NOTHING)
         yield from _leave(job)
     yield from _enter(job, back=True)
     if job.context == "all_to_all":
         yield Part("cp", "all_to_all", attention_bytes(job)[3])
     elif job.context == "ring":
         yield from _exchange(job, back=False)
-    yield Part("compute", "attention", HALF)
+    yield Part("compute", "attention", NOTHING)
     yield from _exchange(job, back=True)
     yield from _leave(job)
 
@@ -100,12 +101,14 @@ def last_parts(job: TrainingJob, *, back: bool) -> Iterator[Part]:
     """Yield what the output matrix and the loss add to a pass of the last chunk."""
     size, cut = Fraction(job.hidden_state_bytes), job.parallelism.sp
     if back:
+        yield Part("compute", "output", NOTHING)
         if job.regather:
             yield Part("tp", "all_gather", size)
         yield Part("tp", "reduce_scatter" if cut else "all_reduce", size)
         return
     if cut:
         yield Part("tp", "all_gather", size)
+    yield Part("compute", "output", NOTHING)
     tokens = job.micro_batch * (job.sequence // job.parallelism.cp)
     yield from [Part("tp", "all_reduce", Fraction(4 * tokens))] * 3
 

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from fabric.errors import SpecError
-from fabric.training.job import TrainingJob
+from fabric.spec.training.job import TrainingJob
 from fabric.training.volumes import GROUPS, Volume, volumes
 
 __all__ = ["CommunicationMatrix", "communication_matrix"]
@@ -111,7 +111,7 @@ def communication_matrix(
 
     Examples
     --------
-    >>> from fabric.training.parallelism import Parallelism
+    >>> from fabric.spec.training.parallelism import Parallelism
     >>> job = TrainingJob(model="gpt2-small", sequence=1024, global_batch=4,
     ...     parallelism=Parallelism(tp=2, pp=2))
     >>> matrix = communication_matrix(job)

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from fabric.errors import SpecError
 from fabric.keyed_hash import draw, purpose_key
-from fabric.training.parallelism import Parallelism
+from fabric.spec.training.parallelism import Parallelism
 
 __all__ = ["place_ranks"]
 

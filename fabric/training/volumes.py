@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from fabric.errors import SpecError
-from fabric.training.job import TrainingJob
-from fabric.training.stages import split_layers
+from fabric.spec.training.job import TrainingJob
+from fabric.spec.training.stages import split_layers
 
 __all__ = [
     "GROUPS",
@@ -134,7 +134,7 @@ def held_parameters(job: TrainingJob, *, stage: int, embedding: bool = True) -> 
 
     Examples
     --------
-    >>> from fabric.training.parallelism import Parallelism
+    >>> from fabric.spec.training.parallelism import Parallelism
     >>> job = TrainingJob(model="gpt3-175b", sequence=2048, global_batch=1536,
     ...     parallelism=Parallelism(tp=8, pp=8, dp=16))
     >>> int(held_parameters(job, stage=3)[0])
@@ -195,7 +195,7 @@ def volumes(job: TrainingJob, *, stage: int = 0) -> list[Volume]:
 
     Examples
     --------
-    >>> from fabric.training.parallelism import Parallelism
+    >>> from fabric.spec.training.parallelism import Parallelism
     >>> job = TrainingJob(model="gpt3-175b", sequence=2048, global_batch=1536,
     ...     parallelism=Parallelism(tp=8, pp=8, dp=16))
     >>> for row in volumes(job, stage=3):

@@ -11,7 +11,7 @@ from __future__ import annotations
 from fabric.validation.folder import Case, read_folder
 from fabric.validation.grades import Row
 from fabric.validation.pictures import pictures
-from fabric.validation.report import Report
+from fabric.validation.report import Report, check_page
 from fabric.validation.validate import validate
 
-__all__ = ["Case", "Report", "Row", "pictures", "read_folder", "validate"]
+__all__ = ["Case", "Report", "Row", "check_page", "pictures", "read_folder", "validate"]

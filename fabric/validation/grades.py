@@ -36,12 +36,6 @@ COARSE = ("pauses", "queue")
 SIGMAS = 3
 RULE_OF_THREE = 3
 """Over the number of trials: what their mean is below, at 95 %, if a rare event has happened in none."""
-DETERMINISTIC_MARKS = ("dctcp",)
-
-UNITS = {
-    **dict.fromkeys(("mean", "max", "makespan", "victim"), "us"),
-    **dict.fromkeys(("queue", "largest use of a pool"), "B"),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,20 +90,14 @@ def exact_rows(case: Case, ours: OurRun, peer: PeerRun, *, way: str) -> Iterator
     """Compare everything, in the peer's order of events."""
 
     def row(quantity: str, mine: float, their: float) -> Row:
-        return Row(
-            scenario=case.name,
-            way=way,
-            quantity=quantity,
-            ours=mine,
-            theirs=their,
-            tolerance="exact",
-            grade="exact",
-            is_met=mine == their,
-        )
+        return _graded(case, way, quantity, (mine, their), tolerance=Tolerance(), grade="exact")
 
     pairs = list(zip(ours.flows, peer.flows, strict=True))
-    with_marks = case.congestion in DETERMINISTIC_MARKS or case.name.startswith("S9")
-    yield row("flows that are the same", sum(_same(one, two, with_marks) for one, two in pairs), len(pairs))
+    yield row(
+        "flows that are the same",
+        sum(_same(one, two, not ours.has_drawn_marks) for one, two in pairs),
+        len(pairs),
+    )
     theirs = headline(peer.flows)
     for quantity, mine in headline(ours.flows).items():
         if quantity in ("mean", "max") and quantity in theirs:
@@ -174,35 +162,42 @@ def _goodput_pairs(ours: OurRun, peer: PeerRun) -> Iterator[tuple[str, float, fl
 
 def own_order_rows(case: Case, ours: OurRun, peer: PeerRun, *, way: str) -> Iterator[Row]:
     """Compare headline numbers, with simultaneous events in another order."""
-    mine, theirs = headline(ours.flows), headline(peer.flows)
-    values: dict[str, tuple[float, float]] = {
-        quantity: (mine[quantity], theirs[quantity])
-        for quantity in ("mean", "max", "makespan", "victim")
-        if quantity in mine and quantity in theirs
-    }
-    if (pauses := _pauses(case, peer)) is not None:
-        values["pauses"] = ours.pauses, pauses
-    if "max_queue_bytes" in case.known:
-        values["queue"] = ours.queue_bytes, case.known["max_queue_bytes"]
-    for quantity, (one, two) in values.items():
+    for quantity, pair in _headline_pairs(case, ours, peer).items():
         if quantity in case.tolerances:
-            yield _own(case, way, quantity, one, two, case.tolerances[quantity])
+            yield _graded(case, way, quantity, pair, tolerance=case.tolerances[quantity], grade="own order")
     if case.congestion in GOODPUT_GBPS:
         margin = Tolerance(amount=Fraction(GOODPUT_GBPS[case.congestion]))
-        for name, one, two in _goodput_pairs(ours, peer):
-            yield _own(case, way, name, round(one, 3), two, margin)
+        for name, mine, theirs in _goodput_pairs(ours, peer):
+            pair = round(mine, 3), theirs
+            yield _graded(case, way, name, pair, tolerance=margin, grade="own order")
 
 
-def _own(case: Case, way: str, quantity: str, mine: float, theirs: float, tolerance: Tolerance) -> Row:
+def _headline_pairs(case: Case, ours: OurRun, peer: PeerRun) -> dict[str, tuple[float, float]]:
+    """Headline numbers that both have, PAUSE frames and the fullest queue: ours and theirs."""
+    mine, theirs = headline(ours.flows), headline(peer.flows)
+    pairs: dict[str, tuple[float, float]] = {
+        quantity: (mine[quantity], theirs[quantity]) for quantity in mine if quantity in theirs
+    }
+    if (pauses := _pauses(case, peer)) is not None:
+        pairs["pauses"] = ours.pauses, pauses
+    if "max_queue_bytes" in case.known:
+        pairs["queue"] = ours.queue_bytes, case.known["max_queue_bytes"]
+    return pairs
+
+
+def _graded(
+    case: Case, way: str, quantity: str, pair: tuple[float, float], *, tolerance: Tolerance | None, grade: str
+) -> Row:
+    """A row with ours and theirs; without a tolerance they are shown, and not graded."""
     return Row(
         scenario=case.name,
         way=way,
         quantity=quantity,
-        ours=mine,
-        theirs=theirs,
-        tolerance=str(tolerance),
-        grade="own order",
-        is_met=tolerance.is_met(mine, theirs),
+        ours=pair[0],
+        theirs=pair[1],
+        tolerance="" if tolerance is None else str(tolerance),
+        grade=grade,
+        is_met=tolerance is None or tolerance.is_met(*pair),
     )
 
 
@@ -255,27 +250,8 @@ def _samples(ours: Sequence[OurRun], peer: PeerRun) -> Mapping[str, npt.NDArray[
 
 def beside(case: Case, ours: OurRun, peer: PeerRun, *, way: str) -> Iterator[Row]:
     """Show headline numbers that are not graded."""
-    mine, theirs = headline(ours.flows), headline(peer.flows)
-    plain = ("mean", "max")
-    values: dict[str, tuple[float, float]] = {
-        name: (mine[name], theirs[name]) for name in plain if name in mine and name in theirs
-    }
-    for extra in ("makespan", "victim"):
-        if extra in case.tolerances and extra in mine:
-            values[extra] = mine[extra], theirs[extra]
-    if (pauses := _pauses(case, peer)) is not None:
-        values["pauses"] = ours.pauses, pauses
-    if "max_queue_bytes" in case.known:
-        values["queue"] = ours.queue_bytes, case.known["max_queue_bytes"]
-    values |= {name: (round(one, 3), two) for name, one, two in _goodput_pairs(ours, peer)}
-    for quantity, (one, two) in values.items():
-        yield Row(
-            scenario=case.name,
-            way=way,
-            quantity=quantity,
-            ours=one,
-            theirs=two,
-            tolerance="",
-            grade="-",
-            is_met=True,
-        )
+    pairs = _headline_pairs(case, ours, peer)
+    pairs |= {name: (round(mine, 3), theirs) for name, mine, theirs in _goodput_pairs(ours, peer)}
+    for quantity, pair in pairs.items():
+        if quantity not in ("makespan", "victim") or quantity in case.tolerances:
+            yield _graded(case, way, quantity, pair, tolerance=None, grade="-")

@@ -50,6 +50,8 @@ class OurRun:
         Most bytes used of a switch's pool; only the readable engine knows.
     frame_bytes : int
         Size of the largest data frame.
+    has_drawn_marks : bool
+        Whether ECN marks by chance; with one threshold (kmin = kmax) marks follow from the queue.
     """
 
     flows: tuple[FlowLine, ...]
@@ -61,6 +63,7 @@ class OurRun:
     pauses: int
     pool_bytes: int | None
     frame_bytes: int
+    has_drawn_marks: bool
 
     @property
     def queue_bytes(self) -> int:
@@ -137,6 +140,8 @@ def repeat(scenario: Scenario, peer: PeerRun, *, way: Way, seed: int = 1) -> Our
         pauses=int(columns["pauses_sent"].sum()),
         pool_bytes=pool_bytes,
         frame_bytes=_largest_frame(lowered),
+        has_drawn_marks=scenario.switch.ecn is not None
+        and scenario.switch.ecn.kmin < scenario.switch.ecn.kmax,
     )
 
 

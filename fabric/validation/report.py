@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from fabric.errors import FabricError
 from fabric.result.text import align
 from fabric.validation.folder import Case
 from fabric.validation.grades import Row
 
-__all__ = ["Report"]
+__all__ = ["Report", "check_page"]
 
 HEADER = ("scenario", "way", "quantity", "ours", "theirs", "difference", "tolerance", "grade", "met")
 BEGIN, END = "<!-- fabric validate: begin -->", "<!-- fabric validate: end -->"
+PLACE = re.compile(f"^{BEGIN}$.*?^{END}$", re.DOTALL | re.MULTILINE)
+"""Where tables go: between two lines of their own."""
 TIMES = ("mean", "max", "makespan", "victim")
 SIZES = ("queue", "largest use of a pool")
 NUMBERS = (3, 4, 5)
@@ -71,18 +75,39 @@ class Report:
         return "\n".join(lines)
 
     def markdown_in(self, text: str) -> str:
-        """Return a text with the tables between its two marks; the tables alone if it has none.
+        """Return a page with the tables between its two marks; of an empty one, marks and tables alone.
 
-        The marks are lines: `<!-- fabric validate: begin -->` and `<!-- fabric validate: end -->`.
+        Raises
+        ------
+        FabricError
+            If the page is not empty and does not have the marks (`check_page`).
         """
-        before, begin, rest = text.partition(BEGIN)
-        _, end, after = rest.partition(END)
-        if not (begin and end):
-            return self.markdown()
+        check_page(text, name="page")
+        found = PLACE.search(text)
+        before, after = (text[: found.start()], text[found.end() :]) if found else ("", "\n")
         return f"{before}{BEGIN}\n\n{self.markdown()}\n{END}{after}"
 
     def __str__(self) -> str:
         return self.text()
+
+
+def check_page(text: str, *, name: str) -> None:
+    """Refuse a page whose text would be lost, because it does not say where the tables belong.
+
+    Parameters
+    ----------
+    text : str
+        Empty, or with the lines `<!-- fabric validate: begin -->` and `<!-- fabric validate: end -->`.
+    name : str
+        Of its file, for errors.
+
+    Raises
+    ------
+    FabricError
+        If it has text, and not both marks in this order.
+    """
+    if text and PLACE.search(text) is None:
+        raise FabricError(f"{name}: has text and not the lines {BEGIN} and {END}, between which tables go")
 
 
 def _cells(row: Row) -> list[str]:

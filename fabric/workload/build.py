@@ -30,6 +30,7 @@ from fabric.spec.traffic import (
     Traffic,
     Uniform,
 )
+from fabric.spec.training.entry import Training
 from fabric.topology.network import Network
 from fabric.topology.patterns import did_you_mean
 from fabric.units import format_duration
@@ -101,7 +102,7 @@ def build_flows(scenario: Scenario, network: Network) -> FlowTable:
     taken = {entry.name for entry in scenario.traffic if entry.name}
     first = 0
     for index, entry in enumerate(scenario.traffic):
-        if isinstance(entry, Collective | Program):
+        if isinstance(entry, Collective | Program | Training):
             continue
         kind = _kind(entry)
         draws = EntryDraws.of_entry(scenario.run.seed, kind=kind, occurrence=kinds[kind])

@@ -6,7 +6,8 @@ share a network without knowing of each other.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +19,35 @@ from fabric.workload.program import Program
 if TYPE_CHECKING:
     from fabric.spec.transport import Transport
 
-__all__ = ["Job"]
+__all__ = ["Job", "Purpose"]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Purpose:
+    """What the operations of a program are for.
+
+    Attributes
+    ----------
+    dimension : tuple of str [operations]
+        "compute", a dimension of parallelism, or "storage".
+    what : tuple of str [operations]
+        The collective, or the pass of compute and messages.
+    step : ndarray of int64 [operations]
+        Training step.
+    aside : ndarray of bool [operations]
+        Whether it runs beside what a rank does next. Of a message to the next stage only the sender goes on.
+    n_ranks : int or None
+        Ranks whose steps these are, the first ones of the program; None: all.
+    facts : mapping of str to float
+        What the steps are measured against: "flops" of a step, "peak_flops" of a rank a second, if known.
+    """
+
+    dimension: tuple[str, ...]
+    what: tuple[str, ...]
+    step: npt.NDArray[np.int64]
+    aside: npt.NDArray[np.bool_]
+    n_ranks: int | None = None
+    facts: Mapping[str, float] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -38,6 +67,13 @@ class Job:
         None: the scenario's.
     entry : int or None
         Number of the traffic entry that it comes from; None: from no scenario.
+    purpose : Purpose or None
+        What its operations are for, of a training job.
+    slow : tuple of (int, int, int, float)
+        Rank, begin and end in picoseconds, and the factor, at least 1, by which the rank computes longer
+        meanwhile; stretches of a rank that overlap multiply.
+    rank_classes : mapping of int to str
+        Traffic class of the connections from and to some of its ranks, instead of `traffic_class`.
 
     Examples
     --------
@@ -54,6 +90,9 @@ class Job:
     traffic_class: str | None = None
     transport: Transport | None = None
     entry: int | None = None
+    purpose: Purpose | None = None
+    slow: tuple[tuple[int, int, int, float], ...] = ()
+    rank_classes: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def host_of(self) -> npt.NDArray[np.int64]:

@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 __all__ = ["build_jobs"]
 
 IN_NETWORK = "in_network"
+MOST_TASKS = 2**31
+"""Of all ranks together: what each does in each repetition is numbered."""
 
 
 def build_jobs(scenario: Scenario, network: Network) -> list[Job]:
@@ -78,39 +80,55 @@ def build_jobs(scenario: Scenario, network: Network) -> list[Job]:
         kind = str(entry.__struct_config__.tag)
         draws = EntryDraws.of_entry(scenario.run.seed, kind=kind, occurrence=kinds[kind])
         kinds[kind] += 1
-        path = f"traffic[{index}]"
-        hosts = network.find_hosts(entry.hosts, path=f"{path}.hosts").astype(np.int64)
-        if entry.order == "shuffled":
-            hosts = hosts[np.argsort(draws.bits(Stream.HOST_ORDER, hosts), kind="stable")]
-        hosts = np.repeat(hosts, entry.ranks_per_host)
         label = entry.name or free_label(kind, labels | taken)
         labels.add(label)
-        if isinstance(entry, ProgramSpec):
-            program = read_program(entry, path=path, room=len(hosts))
-            hosts = hosts[: program.n_ranks]
-        else:
-            if entry.ranks is not None and entry.ranks > len(hosts):
-                raise SpecError(
-                    f"{path}.ranks", entry.ranks, f"at most {len(hosts)}, for which hosts have room"
-                )
-            hosts = hosts[: entry.ranks]
-            fan_in: tuple[int, ...] = ()
-            reducers: list[int] = []
-            if entry.algorithm == IN_NETWORK:
-                fan_in, reducers = reduction_tree(network, hosts, path=f"{path}.hosts")
-            program = _program(entry, n_ranks=len(hosts), fan_in=fan_in, draws=draws, path=path)
-            hosts = np.append(hosts, reducers).astype(np.int64)
-        jobs.append(
-            Job(
-                program=program,
-                hosts=hosts,
-                name=label,
-                traffic_class=entry.traffic_class,
-                transport=entry.transport,
-                entry=index,
-            )
-        )
+        jobs.append(_job(entry, network=network, draws=draws, name=label, index=index))
     return jobs
+
+
+def _job(
+    entry: CollectiveSpec | ProgramSpec, *, network: Network, draws: EntryDraws, name: str, index: int
+) -> Job:
+    path = f"traffic[{index}]"
+    hosts = _hosts(entry, network=network, draws=draws, path=path)
+    if isinstance(entry, ProgramSpec):
+        program = read_program(entry, path=path, room=len(hosts))
+        hosts = hosts[: program.n_ranks]
+    else:
+        if entry.ranks is not None and entry.ranks > len(hosts):
+            raise SpecError(f"{path}.ranks", entry.ranks, f"at most {len(hosts)}, for which hosts have room")
+        hosts = hosts[: entry.ranks]
+        fan_in: tuple[int, ...] = ()
+        reducers: list[int] = []
+        if entry.algorithm == IN_NETWORK:
+            fan_in, reducers = reduction_tree(network, hosts, path=f"{path}.hosts")
+        most = MOST_TASKS // (len(hosts) + len(reducers))
+        if entry.repeat > most:
+            raise SpecError(f"{path}.repeat", entry.repeat, f"at most {most} for {len(hosts)} ranks")
+        program = _program(entry, n_ranks=len(hosts), fan_in=fan_in, draws=draws, path=path)
+        hosts = np.append(hosts, reducers).astype(np.int64)
+    return Job(
+        program=program,
+        hosts=hosts,
+        name=name,
+        traffic_class=entry.traffic_class,
+        transport=entry.transport,
+        entry=index,
+    )
+
+
+def _hosts(
+    entry: CollectiveSpec | ProgramSpec, *, network: Network, draws: EntryDraws, path: str
+) -> Int64Array:
+    """The host of each rank for which there is room."""
+    hosts = network.find_hosts(entry.hosts, path=f"{path}.hosts").astype(np.int64)
+    if isinstance(entry, CollectiveSpec):
+        for number, pattern in enumerate(entry.without):
+            out = network.find_hosts(pattern, path=f"{path}.without[{number}]")
+            hosts = hosts[~np.isin(hosts, out)]
+    if entry.order == "shuffled":
+        hosts = hosts[np.argsort(draws.bits(Stream.HOST_ORDER, hosts), kind="stable")]
+    return np.repeat(hosts, entry.ranks_per_host)
 
 
 def _program(

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -179,11 +180,13 @@ class Program:
             )
 
 
+@cache
 def message_template() -> Template:
     """Rank 0 sends its vector to rank 1."""
     return build_template("broadcast", algorithm="chain", n_ranks=2)
 
 
+@cache
 def compute_template() -> Template:
     """One rank, which sends nothing."""
     return build_template("send_recv", algorithm="shift", n_ranks=1)

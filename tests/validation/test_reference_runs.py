@@ -103,14 +103,37 @@ class TestCommand:
         folder = write_folder(tmp_path / "runs", "S1_1sw_none_1000")
         page = tmp_path / "page.md"
         begin, end = (f"<!-- fabric validate: {word} -->" for word in ("begin", "end"))
-        page.write_text(f"# Head\n{begin}\nold\n{end}\nTail\n")
+        page.write_text(f"# Head `{begin}` and `{end}`\n{begin}\nold\n{end}\nTail\n")
         for _ in range(2):
             assert main(["validate", str(folder), "--native-only", "--markdown", str(page)]) == 0
         text = page.read_text()
-        assert text.startswith(f"# Head\n{begin}\n\n1 runs; exact: ")
+        assert text.startswith(f"# Head `{begin}` and `{end}`\n{begin}\n\n1 runs; exact: ")
         assert text.endswith(f"{end}\nTail\n")
         assert "old" not in text
         assert text.count("### S1") == 1
+
+    def test_a_file_of_its_own_is_written_again(self, tmp_path: Path) -> None:
+        folder = write_folder(tmp_path / "runs", "S1_1sw_none_1000")
+        page = tmp_path / "new.md"
+        for _ in range(2):
+            assert main(["validate", str(folder), "--native-only", "--markdown", str(page)]) == 0
+            assert page.read_text().count("### S1") == 1
+
+    def test_a_page_without_the_marks_is_kept(
+        self, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        folder = write_folder(tmp_path / "runs", "S1_1sw_none_1000")
+        page = tmp_path / "page.md"
+        begin, end = (f"<!-- fabric validate: {word} -->" for word in ("begin", "end"))
+        for text in ("# Mine\n", f"# Mine\n{begin}\nand no end\n", f"{end}\n{begin}\n"):
+            page.write_text(text)
+            assert main(["validate", str(folder), "--markdown", str(page)]) == 2
+            assert page.read_text() == text
+            printed = capsys.readouterr()
+            assert printed.err.startswith(
+                f"fabric: error: {page}: has text and not the lines {begin} and {end}"
+            )
+            assert (printed.err.count("\n"), printed.out) == (1, "")
 
     def test_the_exit_code_says_that_something_is_outside_its_grade(
         self, tmp_path: Path, capsys: pytest.CaptureFixture[str]

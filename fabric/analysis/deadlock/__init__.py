@@ -15,7 +15,6 @@ from fabric.analysis.deadlock.causes import route_over
 from fabric.analysis.deadlock.cycles import rounds, shortest_cycle, strong_components
 from fabric.analysis.deadlock.failures import Failure, failed_routes, single_failures
 from fabric.analysis.deadlock.graph import DependencyGraph, Turns, turns_of
-from fabric.analysis.deadlock.order import heights
 from fabric.analysis.deadlock.routes import RouteSet, find_route_set, without
 from fabric.analysis.deadlock.verdict import (
     REMEDIES,
@@ -27,6 +26,7 @@ from fabric.analysis.deadlock.verdict import (
     remedy,
 )
 from fabric.analysis.deadlock.walks import Demand, Walk, demands_of, walk
+from fabric.topology.heights import heights
 
 __all__ = [
     "REMEDIES",

@@ -19,9 +19,9 @@ import numpy.typing as npt
 from fabric.analysis.deadlock.causes import route_over
 from fabric.analysis.deadlock.cycles import shortest_cycle, strong_components
 from fabric.analysis.deadlock.graph import Arc, DependencyGraph, turns_of
-from fabric.analysis.deadlock.order import heights
 from fabric.analysis.deadlock.routes import RouteSet
 from fabric.analysis.deadlock.walks import Demand, demands_of, walk
+from fabric.topology.heights import heights
 
 __all__ = ["REMEDIES", "Remedy", "Step", "Verdict", "check_deadlock", "remedies", "remedy"]
 

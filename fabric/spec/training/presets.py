@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from fabric.errors import SpecError
-from fabric.training.model import Experts, LatentAttention, Model
+from fabric.spec.training.model import Experts, LatentAttention, Model
 
 __all__ = ["MODELS", "preset"]
 

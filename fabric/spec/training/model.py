@@ -105,9 +105,13 @@ class Model(Spec, frozen=True, kw_only=True):
     tied : bool
         The output matrix is the embedding.
     norm : {"rms", "layer"}
+        Of which a layer has two and the model one more.
     latent : LatentAttention, optional
+        Attention with latents instead of heads of keys and values.
     experts : Experts, optional
+        Instead of dense feed-forward blocks.
     name : str
+        For reports.
 
     Raises
     ------

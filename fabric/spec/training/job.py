@@ -1,24 +1,18 @@
-"""`TrainingJob`: a model, how it is laid out over ranks, its batch, and the precision of what it sends.
-
-The file of a job is TOML: the fields of this spec, `model` as the name of a preset or a table of its shape.
-"""
+"""`TrainingJob`: a model, how it is laid out over ranks, its batch, and the precision of what it sends."""
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Literal
+from functools import cache
+from typing import Any, Literal
 
-from fabric.errors import SpecError
 from fabric.spec.base import Problem, Spec
-from fabric.spec.decode import convert
-from fabric.training.model import Model
-from fabric.training.parallelism import Parallelism
-from fabric.training.presets import preset
-from fabric.training.stages import split_layers
+from fabric.spec.training.model import Model
+from fabric.spec.training.parallelism import Parallelism
+from fabric.spec.training.presets import preset
+from fabric.spec.training.stages import split_layers
 
-__all__ = ["TrainingJob", "load_job"]
+__all__ = ["TrainingJob"]
 
 
 class TrainingJob(Spec, frozen=True, kw_only=True):
@@ -28,11 +22,14 @@ class TrainingJob(Spec, frozen=True, kw_only=True):
     ----------
     model : Model or str
         Or the name of a preset.
+    layers, dense_layers : int, optional
+        Instead of the model's own: fewer, so that a step is small enough to send packet by packet.
     sequence, micro_batch : int
         Tokens of a sequence; sequences that pass a pipeline together.
     global_batch : int
         Sequences of a step, over all data ranks.
     parallelism : Parallelism
+        Default: one rank.
     activation_bytes, weight_bytes, gradient_bytes : int
         Per element, as sent: 2 for bf16, 4 for fp32.
     recompute : bool
@@ -47,6 +44,7 @@ class TrainingJob(Spec, frozen=True, kw_only=True):
         Whether gradients add up locally over micro-batches (ZeRO-2) and gathered weights are kept from
         one to the next (ZeRO-3). If not, every micro-batch reduces, and gathers again.
     name : str
+        For pictures. Default: none.
 
     Raises
     ------
@@ -62,6 +60,8 @@ class TrainingJob(Spec, frozen=True, kw_only=True):
     """
 
     model: str | Model
+    layers: int | None = None
+    dense_layers: int | None = None
     sequence: int
     global_batch: int
     micro_batch: int = 1
@@ -83,7 +83,12 @@ class TrainingJob(Spec, frozen=True, kw_only=True):
         ):
             if getattr(self, name) < 1:
                 yield name, getattr(self, name), "at least 1"
+        if self.layers is not None and self.layers < 1:
+            yield "layers", self.layers, "at least 1"
+            return
         model, layout = self.shape, self.parallelism
+        if self.dense_layers is not None and model.experts is None:
+            yield "dense_layers", self.dense_layers, "none for a model without experts"
         if self.global_batch % (self.micro_batch * layout.dp):
             share = self.micro_batch * layout.dp
             yield "global_batch", self.global_batch, f"a multiple of micro_batch * dp ({share})"
@@ -124,8 +129,8 @@ class TrainingJob(Spec, frozen=True, kw_only=True):
 
     @property
     def shape(self) -> Model:
-        """The model, a preset looked up."""
-        return self.model if isinstance(self.model, Model) else preset(self.model)
+        """The model, a preset looked up, with as many layers as the job wants."""
+        return _shape(self.model, self.layers, self.dense_layers)
 
     @property
     def micro_batches(self) -> int:
@@ -157,20 +162,10 @@ class TrainingJob(Spec, frozen=True, kw_only=True):
         return self.activation_bytes * self.shape.hidden
 
 
-def load_job(file: str | Path) -> TrainingJob:
-    """Read the file of a job.
-
-    Raises
-    ------
-    SpecError
-        If it cannot be read, is not TOML, or is not a job.
-    """
-    try:
-        document = tomllib.loads(Path(file).read_text(encoding="utf-8"))
-    except OSError as error:
-        raise SpecError(str(file), error.strerror, "a file that can be read") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise SpecError(str(file), str(error), "a TOML file") from None
-    job = convert(document, TrainingJob, path=str(file))
-    assert isinstance(job, TrainingJob)
-    return job
+@cache
+def _shape(model: str | Model, layers: int | None, dense_layers: int | None) -> Model:
+    shape = model if isinstance(model, Model) else preset(model)
+    changes: dict[str, Any] = {} if layers is None else {"layers": layers}
+    if dense_layers is not None and shape.experts is not None:
+        changes["experts"] = shape.experts.replace(dense_layers=dense_layers)
+    return shape.replace(**changes) if changes else shape

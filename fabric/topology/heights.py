@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from fabric.topology import Network
+from fabric.topology.network import Network
 
 __all__ = ["heights"]
 

@@ -1,0 +1,522 @@
+"""Training jobs as traffic: what steps take, where their time goes, what slows them down."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import fabric
+from fabric.cli import main
+from fabric.errors import FabricError, SpecError
+from fabric.io.directory import load
+from fabric.plot import timeline, to_image
+from fabric.spec import Parallelism, Router, Slowness, Training, TrainingJob
+from fabric.step import StepReport, run_step, scale_loss
+from fabric.training import (
+    PassTimes,
+    Slowdown,
+    TokenRoutes,
+    bubble_time,
+    scaled_token_bytes,
+    volumes,
+)
+from fabric.training.volumes import GROUPS
+
+MODEL = {"layers": 4, "hidden": 64, "ffn": 128, "heads": 4, "vocabulary": 256}
+SMALL_JOB = {"model": MODEL, "sequence": 64, "global_batch": 8}
+MS = 10**9
+
+
+def scenario_of(*entries: dict[str, Any], hosts: int = 8, **more: Any) -> fabric.Scenario:
+    given = [{"kind": "training", **entry} for entry in entries]
+    return fabric.Scenario(topology=fabric.SingleSwitch(hosts=hosts), traffic=given, **more)  # type: ignore[arg-type]
+
+
+def entry_of(parallelism: dict[str, Any], *, forward: str = "100us", **more: Any) -> dict[str, Any]:
+    job = {**SMALL_JOB, **more.pop("job", {}), "parallelism": parallelism}
+    return {"job": job, "compute": {"kind": "given", "forward": forward}, **more}
+
+
+def ideal_ps(entry: dict[str, Any], *, hosts: int = 16, step: int = 0) -> int:
+    return int(run_step(scenario_of(entry, hosts=hosts), progress=False).ideal["duration_ps"][step])
+
+
+class TestTime:
+    @pytest.mark.parametrize("stages", [2, 4, 8])
+    @pytest.mark.parametrize("name", ["gpipe", "1f1b", "interleaved", "zb1p", "dualpipe"])
+    def test_bubbles_are_their_closed_forms(self, name: str, stages: int) -> None:
+        """Walked by the engine, on a network that takes no time."""
+        vpp, micro_batches = (2 if name == "interleaved" else 1), 16
+        parallelism = {"pp": stages, "vpp": vpp}
+        times = {"forward": "1ms", "backward": "2ms", "weight": "1ms"}
+        entry = entry_of(parallelism, job={"model": {**MODEL, "layers": 16}, "global_batch": micro_batches})
+        entry |= {"compute": {"kind": "given", **times}, "schedule": name}
+        layers = 16 // stages
+        whole = PassTimes(forward=layers, backward=2 * layers, weight=layers)
+        bubble = bubble_time(name, stages=stages, chunks=vpp, times=whole)
+        found = ideal_ps(entry) / MS
+        closed = micro_batches * 3 * layers + bubble
+        if name != "dualpipe":
+            assert found == pytest.approx(closed)
+        else:
+            """The forward of a pair leaves when it is done, half a layer's pass before the pair's end."""
+            assert closed - 0.5 * (stages / 2 - 1) <= found <= closed
+
+    @pytest.mark.parametrize("parallelism", [{"dp": 4}, {"tp": 2, "pp": 2}, {"pp": 4, "zero": 1}])
+    def test_parts_add_up_to_the_step(self, parallelism: dict[str, Any]) -> None:
+        report = run_step(scenario_of(entry_of(parallelism, steps=3)), progress=False)
+        assert len(report.steps) == 3
+        for row in report.steps:
+            parts = ("compute_ps", "paused_ps", "exposed_ps", "bubble_ps", "waiting_ps")
+            assert sum(row[part] for part in parts) == pytest.approx(row["duration_ps"], rel=1e-9)
+            path = report.critical[report.critical["step"] == row["step"]]
+            assert path["duration_ps"].sum() == row["duration_ps"]
+            assert (path["begin_ps"][1:] == path["end_ps"][:-1]).all()
+        assert report.steps["end_ps"][:-1].tolist() == report.steps["begin_ps"][1:].tolist()
+        assert 0 < report.efficiency() < 1
+
+    def test_recomputation_adds_a_forward_pass(self) -> None:
+        once = ideal_ps(entry_of({"pp": 2}))
+        again = ideal_ps(entry_of({"pp": 2}, job={"recompute": True}))
+        assert again == once * 4 // 3
+
+    def test_buckets_hide_gradients_behind_the_backward_pass(self) -> None:
+        job = {"model": {**MODEL, "hidden": 512, "ffn": 2048}, "sequence": 64}
+        late = run_step(scenario_of(entry_of({"dp": 8}, job=job)), progress=False)
+        soon = run_step(scenario_of(entry_of({"dp": 8}, job=job, bucket="1MB")), progress=False)
+        assert late.communication["overlapped_ps"][0] == 0
+        assert soon.communication["overlapped_ps"][0] > 0
+        assert soon.steps["duration_ps"][0] < late.steps["duration_ps"][0]
+        sent = [report.result.connections["size_bytes"].sum() for report in (late, soon)]
+        assert sent[0] == sent[1]
+
+    def test_flops_give_times_and_utilisation(self) -> None:
+        entry = entry_of({"dp": 2}) | {
+            "compute": {"kind": "flops", "peak_tflops": 1.0, "efficiency": 0.5},
+        }
+        report = run_step(scenario_of(entry), progress=False)
+        (row,) = report.ideal
+        assert row["mfu"] == pytest.approx(0.5, rel=1e-6)
+        assert report.steps["mfu"][0] < row["mfu"]
+
+    def test_measured_times_come_from_a_table(self, tmp_path: Path) -> None:
+        file = tmp_path / "times.csv"
+        file.write_text("part,forward_us,backward_us,weight_us\nattention,10,20,5\nfeed_forward,30,50,20\n")
+        entry = entry_of({"pp": 2}) | {"compute": {"kind": "measured", "file": str(file)}}
+        assert ideal_ps(entry) == (8 + 1) * 2 * 110 * 10**6
+        file.write_text("part,forward_us,backward_us,weight_us\nattention,10,20,5\n")
+        with pytest.raises(SpecError, match="a row for feed_forward"):
+            run_step(scenario_of(entry), progress=False)
+
+
+class TestSlowness:
+    def test_a_pause_delays_the_step_by_itself(self) -> None:
+        entry = entry_of({"dp": 8}, steps=2)
+        late = entry | {"slowness": [{"ranks": [3], "pause": "500ms", "step": 1}]}
+        assert ideal_ps(late, step=1) - ideal_ps(entry, step=1) == 500 * MS
+        real = [run_step(scenario_of(one), progress=False).steps["duration_ps"][1] for one in (entry, late)]
+        assert real[1] - real[0] == pytest.approx(500 * MS, rel=1e-5)
+
+    @pytest.mark.parametrize("distribution", ["exponential", "uniform"])
+    def test_a_step_follows_the_slowest_of_its_ranks(self, distribution: Any) -> None:
+        slow = Slowness(spread=0.2, distribution=distribution)
+        factor = Slowdown.of_entries([slow], n_ranks=8, seed=1).factor
+        entry = entry_of({"dp": 8}, slowness=[slow])
+        assert ideal_ps(entry) == pytest.approx(factor.max() * ideal_ps(entry_of({"dp": 8})), rel=1e-6)
+        assert len(set(factor.tolist())) == 8
+
+    def test_the_maximum_of_draws_is_that_of_their_law(self) -> None:
+        """Of n exponential draws it is the n-th harmonic number on average."""
+        slow = [Slowness(spread=1.0)]
+        factors = [Slowdown.of_entries(slow, n_ranks=16, seed=seed).factor.max() for seed in range(400)]
+        harmonic = sum(1 / k for k in range(1, 17))
+        assert np.mean(factors) == pytest.approx(1 + harmonic, abs=4 * 1.28 / 20)
+
+    def test_a_rank_that_is_slow_for_a_while(self) -> None:
+        """12 ms of compute; from 2 to 6 ms at half speed: 2 ms of work instead of 4."""
+        entry = entry_of({"dp": 1}, forward="125us")
+        whole = ideal_ps(entry, hosts=2)
+        assert whole == 8 * 4 * 375 * 10**6
+        slow = entry | {"slowness": [{"factor": 2.0, "begin": "2ms", "end": "6ms"}]}
+        assert ideal_ps(slow, hosts=2) == whole + 2 * MS
+
+    def test_draws_of_a_pass_differ_from_pass_to_pass(self) -> None:
+        slow = Slowdown.of_entries([Slowness(spread=0.5, per="pass")], n_ranks=4, seed=1)
+        first, second = slow.of_pass(np.arange(4), 0), slow.of_pass(np.arange(4), 1)
+        assert (first != second).all()
+        assert slow.of_pass([2], 1).tolist() == second[[2]].tolist()
+
+
+class TestExperts:
+    def test_bytes_of_deepseeks_kernels(self) -> None:
+        """Low latency, 128 tokens: 7,585,792 out and 14,680,064 back; normal, 4096: 4 servers at most."""
+        routes = self.routes(tokens=128, router=Router(choice="uniform", header_bytes=16))
+        assert routes.router.header_bytes == 16
+        out = routes.legs("dispatch", 0, 0, group=(0, 0), ranks=np.arange(64))[0].sum(axis=1)
+        token = scaled_token_bytes(7168, precision="fp8") + 16
+        assert (out * token).tolist() == [7_585_792] * 64
+        assert (out * scaled_token_bytes(7168, precision="bf16")).tolist() == [14_680_064] * 64
+
+    def test_four_servers_bound_what_leaves(self) -> None:
+        router = Router(choice="uniform", node_limited=True, copies="server")
+        routes = self.routes(tokens=4096, router=router)
+        between, inside = routes.legs("dispatch", 0, 0, group=(0, 0), ranks=np.arange(64))
+        assert between.sum(axis=1).max() <= 4 * 4096
+        assert between.sum(axis=1).mean() == pytest.approx(3.5 * 4096, rel=0.01)
+        assert 4 * 4096 * 7168 == 112 * 2**20
+        rails = np.arange(64) % 8
+        assert (rails[np.nonzero(between)[0]] == rails[np.nonzero(between)[1]]).all()
+        assert (np.nonzero(inside)[0] // 8 == np.nonzero(inside)[1] // 8).all()
+
+    def test_regrouping_moves_the_same_with_fewer_senders(self) -> None:
+        plain = self.routes(tokens=64, router=Router(choice="uniform"))
+        regrouped = self.routes(tokens=64, router=Router(choice="uniform", regroup=True))
+        (copies,) = plain.legs("dispatch", 0, 0, group=(0, 0), ranks=np.arange(64))
+        _, between = regrouped.legs("dispatch", 0, 0, group=(0, 0), ranks=np.arange(64))
+        away = np.arange(64)[:, None] // 8 != np.arange(64) // 8
+        assert between.sum() == copies[away].sum()
+        assert between.sum(axis=0).tolist() == (copies * away).sum(axis=0).tolist()
+        assert (between > 0).sum(axis=0).max() <= 7
+        assert (copies > 0).sum(axis=0).max() > 40
+
+    def test_a_trace_and_loads(self, tmp_path: Path) -> None:
+        trace, loads = tmp_path / "trace.csv", tmp_path / "loads.csv"
+        trace.write_text("0,1\n2,3\n0,2\n")
+        loads.write_text(",".join(["8", *["1"] * 7]))
+        job = TrainingJob(
+            model={**MODEL, "experts": {"count": 8, "top_k": 2, "ffn": 32}},  # type: ignore[arg-type]
+            sequence=6,
+            global_batch=4,
+            parallelism=Parallelism(dp=4, ep=4),
+        )
+        server_of = np.zeros(4, dtype=np.int64)
+        routes = TokenRoutes(job=job, router=Router(choice="trace", file=str(trace)), server_of=server_of)
+        (out,) = routes.legs("dispatch", 0, 0, group=(0, 0), ranks=np.arange(4))
+        assert out.tolist() == [[6, 6, 0, 0]] * 4
+        routes = TokenRoutes(job=job, router=Router(choice="loads", file=str(loads)), server_of=server_of)
+        assert routes.weights.tolist() == pytest.approx([8 / 15, *[1 / 15] * 7])
+        trace.write_text("0,9\n")
+        with pytest.raises(SpecError, match="0 to 7"):
+            TokenRoutes(job=job, router=Router(choice="trace", file=str(trace)), server_of=server_of)
+
+    @pytest.mark.slow
+    def test_dispatch_on_eight_servers_lands_where_measured(self) -> None:
+        """A NIC carries 43 to 51 GB/s (DeepEP, 16 and 64 ranks), counted over the leg between servers."""
+        file = Path(__file__).resolve().parent.parent / "scenarios" / "moe_node_limited.toml"
+        base = fabric.load_scenario(file)
+        report = run_step(base.replace(sweep={}), progress=False)
+        tasks = report.tasks[report.tasks["dimension"] == "ep"]
+        legs = list(dict.fromkeys(tasks["operation"].tolist()))
+        assert len(legs) == 8
+        for leg, token in ((legs[0], 7392), (legs[3], 14336)):
+            own = tasks[tasks["operation"] == leg]
+            seconds = (own["left_ps"].max() - own["ready_ps"][0]) / 1e12
+            sent = report.result.operations["sent_bytes"]
+            bytes_each = int(sent[report.result.operations["operation"] == leg][0]) / 64
+            assert bytes_each == pytest.approx(3.5 * 4096 * token, rel=0.01)
+            assert 43e9 < bytes_each / seconds < 51e9
+
+    @staticmethod
+    def routes(*, tokens: int, router: Router) -> TokenRoutes:
+        job = TrainingJob(
+            model="deepseek-v3",
+            sequence=tokens,
+            global_batch=64,
+            dispatch="fp8",
+            parallelism=Parallelism(dp=64, ep=64),
+        )
+        return TokenRoutes(job=job, router=router, server_of=np.arange(64) // 8)
+
+
+class TestStorage:
+    def test_storage_has_a_class_of_its_own(self) -> None:
+        classes = [{"name": "data"}, {"name": "slow"}, {"name": "control", "priority": 1}]
+        storage = [
+            {
+                "kind": "batches",
+                "hosts": "host[67]",
+                "rate": "8Gbps",
+                "part": "10KB",
+                "traffic_class": "slow",
+            },
+            {"kind": "checkpoint", "hosts": "host[67]", "size": "100KB", "traffic_class": "slow"},
+        ]
+        entry = entry_of({"dp": 4}, steps=2, storage=storage)
+        report = run_step(scenario_of(entry, switch={"classes": classes}), progress=False)
+        connections = report.result.connections
+        stored = np.isin(connections["source"], ["host6", "host7"])
+        stored |= np.isin(connections["destination"], ["host6", "host7"])
+        assert set(connections["traffic_class"][stored]) == {"slow"}
+        assert set(connections["traffic_class"][~stored]) == {"data"}
+        written = connections["size_bytes"][stored & np.isin(connections["destination"], ["host6", "host7"])]
+        assert written.sum() == 2 * 4 * 100_000 + 2 * 4 * 64
+        assert (report.communication["exposed_ps"][report.communication["dimension"] == "storage"] > 0).all()
+
+    def test_asynchronous_checkpoints_cost_their_copy(self) -> None:
+        plain = entry_of({"dp": 4}, steps=3)
+        how = {"kind": "checkpoint", "hosts": "host7", "size": "1MB", "copy_rate": "80Gbps", "rate": "8Gbps"}
+        with_it = plain | {"storage": [{**how, "mode": "asynchronous"}]}
+        each = [run_step(scenario_of(one), progress=False).steps["duration_ps"] for one in (plain, with_it)]
+        assert (each[1][:1] - each[0][:1]).tolist() == pytest.approx([10**8], rel=1e-3)
+
+    def test_storage_hosts_have_no_ranks(self) -> None:
+        entry = entry_of({"dp": 4}, storage=[{"kind": "checkpoint", "hosts": "host2"}])
+        with pytest.raises(SpecError, match=r"storage\[0\].hosts.*hosts without a rank"):
+            fabric.run(scenario_of(entry), progress=False)
+
+
+class TestJobs:
+    def test_a_job_of_higher_priority_takes_what_it_took_alone(self) -> None:
+        classes = [{"name": "low"}, {"name": "high", "priority": 1}, {"name": "control", "priority": 2}]
+        job = {"model": {**MODEL, "hidden": 512, "ffn": 2048}}
+        first = entry_of({"dp": 4}, job=job, name="main", traffic_class="high", forward="10us")
+        second = entry_of({"dp": 4}, job=job, name="small", traffic_class="low", forward="10us")
+        transport = {"data_class": "low", "control_class": "control", "congestion": {"kind": "none"}}
+        how: dict[str, Any] = {"switch": {"classes": classes}, "transport": transport}
+        alone = run_step(scenario_of(first, **how), progress=False).steps["duration_ps"][0]
+        both = run_step(scenario_of(first, second, **how), progress=False).steps
+        assert both["job"].tolist() == ["main", "small"]
+        assert both["duration_ps"][0] == pytest.approx(alone, rel=0.01)
+        assert both["duration_ps"][1] > 1.2 * alone
+
+    def test_scale_loss(self) -> None:
+        table = scale_loss(scenario_of(entry_of({"dp": 2})), [2, 4, 8], progress=False)
+        assert table["ranks"].tolist() == [2, 4, 8]
+        assert table["scale_efficiency"][0] == 1
+        assert (np.diff(table["scale_efficiency"]) < 0).all()
+
+
+LAYOUTS = st.fixed_dictionaries(
+    {
+        "tp": st.sampled_from([1, 2]),
+        "cp": st.sampled_from([1, 2]),
+        "dp": st.sampled_from([1, 2]),
+        "pp": st.sampled_from([1, 2, 4]),
+        "zero": st.integers(0, 3),
+    }
+)
+
+
+class TestRandomJobs:
+    @pytest.mark.slow
+    @settings(max_examples=12, deadline=None)
+    @given(
+        LAYOUTS,
+        st.sampled_from(["gpipe", "1f1b", "interleaved", "zb1p", "dualpipe"]),
+        st.booleans(),
+        st.booleans(),
+        st.integers(1, 2),
+    )
+    def test_invariants(
+        self, layout: dict[str, int], schedule: str, experts: bool, recompute: bool, steps: int
+    ) -> None:
+        entry = self.entry(layout, schedule, experts=experts, recompute=recompute, steps=steps)
+        if entry is None:
+            return
+        scenario = fabric.Scenario(
+            topology=fabric.LeafSpine(leaves=2, spines=2, hosts_per_leaf=8), traffic=[entry]
+        )
+        report = run_step(scenario, progress=False)
+        result = report.result
+        assert result.status == "FINISHED"
+        assert (report.tasks["left_ps"] >= 0).all()
+        assert (report.steps["duration_ps"] >= report.steps["compute_max_ps"]).all()
+        assert report.steps["end_ps"][-1] >= report.ideal["end_ps"][-1]
+        if schedule != "dualpipe":
+            self.check_volumes(entry, report)
+        readable = fabric.run(scenario, engine="reference", progress=False)
+        assert readable.fingerprint == result.fingerprint
+        for name in ("tasks", "steps", "communication", "critical", "loads"):
+            for column in result.tables[name].columns:
+                one, other = result.tables[name][column], readable.tables[name][column]
+                assert np.array_equal(one, other, equal_nan=one.dtype.kind == "f"), (name, column)
+
+    @staticmethod
+    def entry(
+        layout: dict[str, int], schedule: str, *, experts: bool, recompute: bool, steps: int
+    ) -> Training | None:
+        parallelism: dict[str, Any] = {**layout, "sp": layout["tp"] > 1}
+        world = layout["tp"] * layout["cp"] * layout["dp"]
+        model: dict[str, Any] = {**MODEL, "layers": 8}
+        if world * layout["pp"] > 16 or (schedule == "dualpipe" and layout["pp"] % 2):
+            return None
+        if experts:
+            model["experts"] = {"count": 8, "top_k": 2, "ffn": 32}
+            parallelism |= {"etp": 1, "ep": world}
+        if schedule == "interleaved":
+            parallelism["vpp"] = 2
+        job = {"model": model, "sequence": 16, "global_batch": 8 * layout["dp"], "recompute": recompute}
+        try:
+            return Training(
+                job={**job, "parallelism": parallelism},  # type: ignore[arg-type]
+                compute={"kind": "given", "forward": "1us"},  # type: ignore[arg-type]
+                schedule=schedule,  # type: ignore[arg-type]
+                steps=steps,
+                bucket="10KB",  # type: ignore[arg-type]
+                router={"choice": "zipf"} if experts else {},  # type: ignore[arg-type]
+            )
+        except SpecError:
+            return None
+
+    @staticmethod
+    def check_volumes(entry: Training, report: StepReport) -> None:
+        """What is sent is what the volumes say; experts' tokens are drawn and differ."""
+        operations, tasks = report.result.operations, report.tasks
+        job, layout = entry.job, entry.job.parallelism
+        ranks = layout.world // layout.pp
+        for dimension in GROUPS:
+            if dimension in ("ep", "etp", "embedding"):
+                continue
+            numbers = np.unique(tasks["operation"][tasks["dimension"] == dimension])
+            sent = int(operations["sent_bytes"][np.isin(operations["operation"], numbers)].sum())
+            rows = [row for stage in range(layout.pp) for row in volumes(job, stage=stage)]
+            wanted = sum(row.wire_bytes for row in rows if row.dimension == dimension)
+            assert abs(sent - float(wanted * ranks * entry.steps)) <= 2 * len(numbers) * 16
+
+
+class TestReport:
+    @pytest.fixture
+    def report(self) -> StepReport:
+        return run_step(scenario_of(entry_of({"tp": 2, "pp": 2, "dp": 2}, steps=2)), progress=False)
+
+    def test_a_saved_report_says_the_same(self, report: StepReport, tmp_path: Path) -> None:
+        report.result.save(tmp_path / "result")
+        again = StepReport(load(tmp_path / "result"))
+        assert str(again) == str(report)
+        assert StepReport.load(tmp_path / "result").efficiency() == report.efficiency()
+
+    def test_it_names_what_matters(self, report: StepReport) -> None:
+        text = str(report)
+        for word in ("efficiency", "compute", "pipeline bubble", "TP", "PP", "DP", "critical path", "links"):
+            assert word in text
+        assert max(map(len, text.split("\n"))) <= 140
+
+    def test_runs_say_it_too(self, report: StepReport) -> None:
+        summary = report.result.summary
+        assert summary["training"][0]["steps"] == 2
+        assert summary["collectives"] == []
+        assert "training  " in str(summary)
+
+    def test_pictures_of_few_and_of_many_ranks(self, report: StepReport) -> None:
+        assert to_image(timeline(report.result)).startswith(b"\x89PNG")
+        assert to_image(timeline(report.result, steps=(1, 1), ranks=[0, 4])).startswith(b"\x89PNG")
+        many = run_step(scenario_of(entry_of({"pp": 4, "dp": 12}, job={"global_batch": 48}), hosts=48))
+        assert to_image(timeline(many.result)).startswith(b"\x89PNG")
+        with pytest.raises(FabricError, match="no training job 'other'"):
+            timeline(report.result, job="other")
+        with pytest.raises(FabricError, match="no steps 7 to 8"):
+            timeline(report.result, steps=(7, 8))
+
+    def test_results_without_training_have_no_report(self) -> None:
+        scenario = fabric.Scenario(
+            topology=fabric.SingleSwitch(hosts=2), traffic=[fabric.Permutation(size="1KB")]
+        )
+        result = fabric.run(scenario, progress=False)
+        with pytest.raises(FabricError, match="no training job"):
+            StepReport(result)
+        with pytest.raises(FabricError, match="no training job"):
+            timeline(result)
+        with pytest.raises(SpecError, match="no training job"):
+            run_step(scenario)
+
+    def test_a_step_that_is_cut_short(self) -> None:
+        entry = entry_of({"pp": 2}, steps=4)
+        report = run_step(scenario_of(entry, run={"until": "10ms"}), progress=False)
+        assert len(report.steps) == 1
+        assert "UNTIL" in report.result.status
+        assert "steps" in str(report)
+
+
+class TestBadJobs:
+    @pytest.mark.parametrize(
+        ("entry", "words"),
+        [
+            (entry_of({"dp": 16}, job={"global_batch": 16}), r"traffic\[0\].hosts.*at least 16 hosts"),
+            (
+                entry_of(
+                    {"dp": 4},
+                    schedule="dualpipe",
+                ),
+                "schedule.stages",
+            ),
+            (entry_of({"pp": 3}, schedule="interleaved"), "micro_batches"),
+            (entry_of({"dp": 4}, algorithms={"all_reduce": "pigeon"}), r"traffic\[0\].algorithm.*pigeon"),
+            (entry_of({"dp": 4}, transport={"data_class": "none"}), r"traffic\[0\].transport.data_class"),
+        ],
+    )
+    def test_what_the_network_shows(self, entry: dict[str, Any], words: str) -> None:
+        with pytest.raises(SpecError, match=words):
+            fabric.run(scenario_of(entry), progress=False)
+
+    @pytest.mark.parametrize(
+        ("changes", "words"),
+        [
+            ({"steps": 0}, "Training.steps"),
+            ({"algorithms": {"gossip": "ring"}}, "Training.algorithms.gossip"),
+            ({"router": {"choice": "hot"}}, "none for a model without experts"),
+            ({"slowness": [{"ranks": [8]}]}, r"Training.slowness\[0\].ranks"),
+            ({"slowness": [{"factor": 0.5, "begin": "1ms"}]}, "at least 1 between begin and end"),
+            ({"slowness": [{"pause": "1ms", "step": 1}]}, r"slowness\[0\].step"),
+            ({"compression": {"kind": "top_k", "ratio": 0}}, "ratio"),
+            ({"packing": {"lengths": [128], "shares": [1], "sequences": 8}}, "packing.lengths"),
+            ({"storage": [{"kind": "batches", "hosts": ""}]}, r"storage\[0\].hosts"),
+            ({"compute": {"kind": "flops", "peak_tflops": 0}}, "peak_tflops"),
+            ({"compute": {"kind": "given", "forward": "1us", "weight": "3us"}}, "weight"),
+            ({"jitter": "1us"}, "no jitter"),
+        ],
+    )
+    def test_what_is_wrong_in_itself(self, changes: dict[str, Any], words: str) -> None:
+        with pytest.raises(SpecError, match=words):
+            Training(**{**entry_of({"dp": 8}), **changes})
+
+
+class TestCommandLine:
+    FILE = """
+name = "tiny"
+topology = { kind = "single_switch", hosts = 8 }
+
+[[traffic]]
+kind = "training"
+job = { model = { layers = 2, hidden = 64, ffn = 128, heads = 4, vocabulary = 256 }, sequence = 64, \
+global_batch = 8, parallelism = { dp = 4 } }
+compute = { kind = "given", forward = "10us" }
+"""
+
+    @pytest.fixture
+    def file(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+        monkeypatch.chdir(tmp_path)
+        monkeypatch.setenv("MPLBACKEND", "Agg")
+        (tmp_path / "tiny.toml").write_text(self.FILE)
+        return "tiny.toml"
+
+    def test_step(self, file: str, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["step", file]) == 0
+        assert "efficiency" in capsys.readouterr().out
+        assert Path("results/tiny/timeline.png").read_bytes().startswith(b"\x89PNG")
+        assert len(StepReport.load("results/tiny").steps) == 1
+        assert main(["plot", "results/tiny", "--kind", "timeline", "--out", "again.png"]) == 0
+        assert main(["step", file, "--quiet", "--no-plot"]) == 0
+        assert not Path("results/tiny/timeline.png").exists()
+
+    def test_sweeps_and_scale(self, file: str, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["step", file, "--sweep", "traffic[0].job.parallelism.zero=0,1"]) == 0
+        assert "step_ps" in capsys.readouterr().out
+        assert Path("results/tiny/sweep.png").exists()
+        assert main(["step", file, "--scale", "2,4,8", "--out", "scale"]) == 0
+        assert "scale_efficiency" in capsys.readouterr().out
+        assert Path("scale/scale.png").exists()
+        assert main(["step", file, "--scale", "two"]) == 2
+
+    def test_other_commands_make_sense_of_the_file(
+        self, file: str, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        assert main(["run", file, "--out", "run"]) == 0
+        assert "training" in capsys.readouterr().out
+        assert main(["topo", file]) == 0
+        assert main(["matrix", file]) == 0
+        assert "dp" in capsys.readouterr().out
