@@ -130,6 +130,7 @@ if TYPE_CHECKING:
         TrainingJob,
         Transport,
         Uniform,
+        Watchdog,
         host_count,
     )
     from fabric.step import (
@@ -235,6 +236,7 @@ __all__ = [
     "TrainingJob",
     "Transport",
     "Uniform",
+    "Watchdog",
     "__version__",
     "analysis",
     "bench",

@@ -10,6 +10,8 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.string cimport memset
 
 from fabric.engine.build cimport allocate, allocate_turns, free_world, place_nodes
+from fabric.engine.detection cimport allocate_detection
+from fabric.engine.mitigation cimport allocate_watchdog
 from fabric.engine.types cimport i64, u64
 from fabric.engine.window cimport run_windows
 from fabric.engine.world cimport (
@@ -30,12 +32,13 @@ _CAUSES = {
     ERROR_INVARIANT: "an invariant is violated",
     ERROR_FRAMES: "a connection has more than 2^32 - 1 frames",
 }
-_STOP_REASONS = ("FINISHED", "STALLED", "UNTIL", "BUDGET")
+_STOP_REASONS = ("FINISHED", "STALLED", "UNTIL", "BUDGET", "ERROR", "DEADLOCK")
 
 include "door/tables.pxi"
 include "door/faults.pxi"
 include "door/program.pxi"
 include "door/columns.pxi"
+include "door/deadlocks.pxi"
 
 
 cdef class Engine:
@@ -64,6 +67,8 @@ cdef class Engine:
         self.memory = _Memory()
         self.until_ps = lowered.until_ps
         take_scalars(self.w, lowered)
+        take_deadlocks(self.w, lowered)
+        take_watchdog(self.w, lowered)
         take_arrays(self.w, self.memory, lowered)
         take_faults(self.w, self.memory, lowered)
         take_program(self.w, self.memory, lowered.program)
@@ -83,6 +88,8 @@ cdef class Engine:
             raise MemoryError(f"no memory for {lowered.n_hosts} hosts")
         if not place_nodes(self.w):
             raise MemoryError(f"no memory for {lowered.n_nodes} nodes")
+        if not allocate_detection(self.w) or not allocate_watchdog(self.w):
+            raise MemoryError(f"no memory for {lowered.n_ports} ports")
         fill_flows(self.w)
         if lowered.program is not None:
             fill_program(self.w)
@@ -93,7 +100,7 @@ cdef class Engine:
             PyMem_Free(self.w)
 
     def run(self, until_ps=None, max_hops=None):
-        """Runs on; returns why it stopped: FINISHED, STALLED, UNTIL or BUDGET.
+        """Runs on; returns why it stopped: FINISHED, STALLED, DEADLOCK, UNTIL or BUDGET.
 
         Parameters
         ----------
@@ -165,6 +172,23 @@ cdef class Engine:
             The messages that have been posted and have not arrived, by connection.
         """
         return waiting_in(self.w)
+
+    def deadlocks(self):
+        """The deadlocks that have formed so far; see `docs/design.md`, section 13.
+
+        Returns
+        -------
+        numpy.ndarray of `fabric.lowered.DEADLOCK_CHANNEL`
+            The links of each deadlock, in order of deadlock, port and class.
+        numpy.ndarray of `fabric.lowered.DEADLOCK_FRAME`
+            The frames that waited for them when it formed, for each in order of time.
+
+        Raises
+        ------
+        SimulationError
+            If memory has run out.
+        """
+        return found_deadlocks(self.w)
 
     def rows(self, stream):
         """The recorded rows of one stream so far, in `fabric.lowered.ROW_ORDER` (see `fabric.lowered.ROW`).

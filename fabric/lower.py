@@ -30,8 +30,9 @@ from fabric.lowering.recording import record_columns
 from fabric.lowering.ticks import ns3_ticks_ps
 from fabric.lowering.transports import pattern_transports
 from fabric.routing import Routes
-from fabric.spec.run import Run
+from fabric.spec.run import DEADLOCK_MODES, Run
 from fabric.spec.scenario import Scenario
+from fabric.spec.switch import Watchdog
 from fabric.topology.build import build_network
 from fabric.topology.network import Network
 from fabric.units import Duration
@@ -41,6 +42,9 @@ from fabric.workload.job import Job
 __all__ = ["lookahead_ps", "lower", "lower_with_flows"]
 
 PS_PER_NS = 1000
+WATCHDOG_ACTIONS = ("alert", "drop", "forward")
+"""By the number that an engine knows them by."""
+WATCHDOG_FIELDS = ("poll_ps", "detect_polls", "restore_polls", "restores_by_time", "action")
 
 
 def lower(
@@ -153,6 +157,7 @@ def lower_with_flows(
         **columns,
         **_run_fields(run, columns["port_delay_ps"]),
         pfc_frame_bytes=int(switch.pfc.frame),
+        **_watchdog_fields(switch.watchdog),
         program=lowered_jobs.program if jobs else None,
         faults=failures.lowered(scenario, network, columns=columns),
     )
@@ -202,6 +207,19 @@ def _route_columns(routes: Routes) -> dict[str, Any]:
     }
 
 
+def _watchdog_fields(watchdog: Watchdog | None) -> dict[str, Any]:
+    if watchdog is None:
+        return dict.fromkeys((f"watchdog_{name}" for name in WATCHDOG_FIELDS), 0)
+    poll_ps = int(watchdog.poll)
+    return {
+        "watchdog_poll_ps": poll_ps,
+        "watchdog_detect_polls": -(-int(watchdog.detection) // poll_ps),
+        "watchdog_restore_polls": -(-int(watchdog.restoration) // poll_ps),
+        "watchdog_restores_by_time": int(watchdog.restore == "time"),
+        "watchdog_action": WATCHDOG_ACTIONS.index(watchdog.action),
+    }
+
+
 def _run_fields(run: Run, port_delay_ps: npt.NDArray[np.int64]) -> dict[str, Any]:
     lookahead = Duration(int(port_delay_ps.min()))
     if run.window is not None and run.window > lookahead:
@@ -216,6 +234,7 @@ def _run_fields(run: Run, port_delay_ps: npt.NDArray[np.int64]) -> dict[str, Any
         "until_ps": OPEN_END_PS if run.until is None else int(run.until),
         "window_ps": int(run.window or 0),
         "fingerprint": int(run.fingerprint),
+        "deadlock": DEADLOCK_MODES.index(run.deadlock),
         "ties_by_start": int(run.ties == "transmission_start"),
         "port_tick_timing": np.full(len(port_delay_ps), run.timing == "ns3", dtype=np.uint8),
     }

@@ -133,11 +133,46 @@ POSTED = np.dtype([("task", "u4"), ("lane", "u4"), ("posted", "u4")])
 ON_ITS_WAY = np.dtype([("connection", "u4"), ("operation", "u4"), ("transfer", "u4")])
 """A message that has been posted and has not arrived."""
 
+DEADLOCK_CHANNEL = np.dtype(
+    [
+        ("formed_ps", "i8"),
+        ("broken_ps", "i8"),
+        ("since_ps", "i8"),
+        ("bytes", "i8"),
+        ("deadlock", "u4"),
+        ("port", "u4"),
+        ("frames", "u4"),
+        ("cause_flow", "u4"),
+        ("class", "u1"),
+    ],
+    align=True,
+)
+"""A class of a link that waits for ever: when the deadlock formed, and was broken (-1: it stands); since when
+the link is paused, and whose frame made the far end pause it; what waits for it."""
+
+DEADLOCK_FRAME = np.dtype(
+    [
+        ("since_ps", "i8"),
+        ("deadlock", "u4"),
+        ("port", "u4"),
+        ("ingress", "u4"),
+        ("flow", "u4"),
+        ("sequence", "u4"),
+        ("destination", "u4"),
+        ("size_bytes", "u2"),
+        ("class", "u1"),
+        ("kind", "u1"),
+        ("ttl", "u1"),
+    ],
+    align=True,
+)
+"""A frame that waits in a deadlock: since when, for which port, and at which port it came in."""
+
 ROW_ORDER = ("port", "class", "flow", "time_ps")
 """The order in which rows of a stream are returned; rows that are equal in all of these stay in the order
 in which they came about, which at one port is that of events."""
 
-STREAMS = ("queue", "throughput", "pause", "rate", "mark", "drop", "packet")
+STREAMS = ("queue", "throughput", "pause", "rate", "mark", "drop", "packet", "watchdog")
 """Names of the record streams, by number."""
 
 
@@ -151,9 +186,11 @@ class DropReason:
     POOL = 4
     TTL_EXPIRED = 5
     LINK_DOWN = 6
+    WATCHDOG = 7
     NAMES = (
         *("link loss", "no route", "headroom full", "egress threshold", "pool full", "TTL expired"),
         "link down",
+        "watchdog",
     )
 
 
@@ -292,6 +329,12 @@ class Lowered:
     node_choice: npt.NDArray[np.uint8]
     flowlet_gap_ps: int
     ttl: int
+    deadlock: int
+    watchdog_poll_ps: int
+    watchdog_detect_polls: int
+    watchdog_restore_polls: int
+    watchdog_restores_by_time: int
+    watchdog_action: int
     pin_base: npt.NDArray[np.uint32]
     pin_key: npt.NDArray[np.uint64]
     pin_port: npt.NDArray[np.uint16]

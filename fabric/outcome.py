@@ -28,6 +28,7 @@ from fabric.result.collect import (
     port_table,
 )
 from fabric.result.critical import critical_table
+from fabric.result.deadlocks import deadlock_frame_table, deadlock_link_table, watchdog_table
 from fabric.result.programs import OperationLabels, operation_table, rank_table, waiting_table
 from fabric.result.series import STREAM_OF, series_table
 from fabric.result.steps import step_tables
@@ -69,6 +70,7 @@ class Engine(Protocol):
     def now_ps(self) -> int: ...
     def columns(self) -> dict[str, Any]: ...
     def rows(self, stream: str) -> npt.NDArray[np.void]: ...
+    def deadlocks(self) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]: ...
     def waiting(self) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]: ...
 
 
@@ -116,7 +118,8 @@ def build_result(
     nothing = np.zeros(0, dtype=POSTED), np.zeros(0, dtype=ON_ITS_WAY)
     waiting = engine.waiting() if status == "STALLED" and built.jobs else nothing
     counters = {name: int(value) for name, value in columns["counters"].items()}
-    ended = status in ("FINISHED", "STALLED")
+    ended = status in ("FINISHED", "STALLED", "DEADLOCK")
+    channels, frames = engine.deadlocks()
     duration_ps = counters["end_ps"] if ended else int(engine.now_ps)
     recorded = recorded_tables(lowered)
     tables: dict[str, Table] = {
@@ -127,6 +130,9 @@ def build_result(
         "connections": connection_table(columns, lowered=lowered, labels=labels),
         "operations": operation_table(columns, lowered=lowered, labels=operations),
         "ranks": rank_table(columns, lowered=lowered, labels=operations, nodes=labels.nodes),
+        "deadlock_links": deadlock_link_table(channels, lowered=lowered, labels=labels),
+        "deadlock_frames": deadlock_frame_table(frames, lowered=lowered, labels=labels),
+        "watchdog": watchdog_table(engine.rows("watchdog"), labels=labels),
         "waiting": waiting_table(*waiting, columns, lowered=lowered, labels=operations),
     }
     if any(job.purpose is not None for job in built.jobs):

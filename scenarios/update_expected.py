@@ -51,6 +51,7 @@ def swept(file: str) -> dict[str, Case]:
     return {run.scenario.name: Case(file, sweep_run=number) for number, run in enumerate(runs)}
 
 
+WATCHDOG = tuple(f"switch.watchdog.{name}=200us" for name in ("poll", "detection", "restoration"))
 DCQCN, NO_CONTROL = "transport.congestion.kind=dcqcn", "transport.congestion.kind=none"
 
 CASES: dict[str, Case] = {
@@ -118,6 +119,18 @@ CASES: dict[str, Case] = {
     "dual_plane": Case("dual_plane.toml"),
     "dual_plane, healthy": Case("dual_plane.toml", ("failures=[]",)),
     "link_failure_1024": Case("link_failure_1024.toml"),
+    "deadlock_ring": Case("deadlock_ring.toml"),
+    "deadlock_ring with round robin": Case("deadlock_ring.toml", ("switch.arbiter=round_robin",)),
+    "deadlock_ring with 4 MB": Case("deadlock_ring.toml", ("switch.pfc.xoff=4MB",)),
+    "deadlock_clos_bounce": Case("deadlock_clos_bounce.toml"),
+    "deadlock_clos_bounce with round robin": Case(
+        "deadlock_clos_bounce.toml", ("switch.arbiter=round_robin",)
+    ),
+    "deadlock_clos_bounce with DCQCN": Case("deadlock_clos_bounce.toml", (DCQCN, "switch.ecn=true")),
+    "deadlock_clos_bounce with a watchdog": Case(
+        "deadlock_clos_bounce.toml", ("run.deadlock=report", "run.until=3ms", *WATCHDOG)
+    ),
+    "deadlock_avoided": Case("deadlock_avoided.toml"),
     "pipeline_1f1b": Case("pipeline_1f1b.toml"),
     "pipeline_1f1b as GPipe": Case("pipeline_1f1b.toml", ("traffic[0].schedule=gpipe",)),
     "pipeline_1f1b as ZB1P": Case("pipeline_1f1b.toml", ("traffic[0].schedule=zb1p",)),
@@ -148,8 +161,10 @@ def measure(result: fabric.Result) -> dict[str, Any]:
         "fct_ps": {
             name: {key: int(part["fct_ps"][key]) for key in ("p50", "p99", "max")}
             for name, part in summary["patterns"].items()
+            if part["fct_ps"]["count"]
         },
         **({"collective_ps": collectives} if collectives else {}),
+        **({"deadlocks": _deadlocks(result)} if result.deadlocks else {}),
         **({"steps": [step_entry(row) for row in steps]} if len(steps) else {}),
         "queue_peak_bytes": int(result.ports["queue_peak_bytes"].max()),
         "marks": summary["marks"],
@@ -158,6 +173,18 @@ def measure(result: fabric.Result) -> dict[str, Any]:
         "retransmitted": summary["retransmitted"],
         "timeouts": summary["timeouts"],
     }
+
+
+def _deadlocks(result: fabric.Result) -> list[dict[str, Any]]:
+    return [
+        {
+            "formed_ps": one.formed_ps,
+            "broken_ps": one.broken_ps,
+            "frames": len(one.frames),
+            "cycle": list(one.cycle),
+        }
+        for one in result.deadlocks
+    ]
 
 
 def step_entry(row: Mapping[str, Any]) -> dict[str, Any]:

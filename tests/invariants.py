@@ -50,6 +50,8 @@ class Outcome:
         By stream, its rows.
     waiting : tuple of numpy.ndarray
         What ranks of a program lack.
+    deadlocks : tuple of numpy.ndarray
+        Links and frames of the deadlocks that formed.
     """
 
     lowered: Lowered
@@ -58,12 +60,13 @@ class Outcome:
     columns: dict[str, Any]
     rows: dict[str, Rows]
     waiting: tuple[Rows, Rows]
+    deadlocks: tuple[Rows, Rows]
 
     @classmethod
     def of(cls, engine: Any, *, lowered: Lowered, reason: str, until_ps: int) -> Outcome:
         """Ask an engine that has stopped."""
         rows = {stream: engine.rows(stream) for stream in STREAMS}
-        return cls(lowered, reason, until_ps, engine.columns(), rows, engine.waiting())
+        return cls(lowered, reason, until_ps, engine.columns(), rows, engine.waiting(), engine.deadlocks())
 
     @property
     def counters(self) -> dict[str, int]:

@@ -32,11 +32,12 @@ from fabric.spec import (
     Switch,
     ThroughputRecord,
     TrafficClass,
+    Watchdog,
 )
-from fabric.topology import build_network
+from fabric.topology import Network, build_network
 from fabric.workload.job import Job
 
-__all__ = ["POOL_FRAMES", "scenarios", "with_pool"]
+__all__ = ["POOL_FRAMES", "scenarios", "watchdogs", "with_pool"]
 
 ROOMY_BUFFER_BYTES = 10**12 - 1
 POOL_FRAMES = (8, 3, 1, 20, 40, 400)
@@ -75,6 +76,7 @@ def scenarios(draw: st.DrawFn, *, failing: bool | None = None) -> Scenario:
             fingerprint=draw(st.integers(0, 9)) < 9,
             timing=timing,
             waits=pick(draw, ("news", "news", "instant")),
+            deadlock=pick(draw, ("report", "report", "stop", "off")),
         ),
         record=draw(_records(frame_bytes)),
         routing=draw(routings(topology)),
@@ -93,13 +95,15 @@ def _has_whole_delays(scenario: Scenario) -> bool:
     return not any(((delays_ps + latency_ps) % 1000).any() for latency_ps in latencies_ps)
 
 
-def with_pool(scenario: Scenario, *, pool_bytes: int, jobs: Sequence[Job] = ()) -> Scenario:
+def with_pool(
+    scenario: Scenario, *, pool_bytes: int, jobs: Sequence[Job] = (), network: Network | None = None
+) -> Scenario:
     """Give the switches the buffer with which the smallest shared pool has `pool_bytes`."""
 
     def with_buffer(buffer_bytes: int) -> Scenario:
         return scenario.replace(switch=scenario.switch.replace(buffer=buffer_bytes))
 
-    roomy = lower(with_buffer(ROOMY_BUFFER_BYTES), jobs=jobs)
+    roomy = lower(with_buffer(ROOMY_BUFFER_BYTES), jobs=jobs, network=network)
     smallest_pool = int(roomy.node_shared_bytes[roomy.n_hosts :].min())
     return with_buffer(ROOMY_BUFFER_BYTES - smallest_pool + pool_bytes)
 
@@ -134,6 +138,7 @@ def _switches(draw: st.DrawFn, classes: list[TrafficClass], *, frame_bytes: int,
         lossy=draw(_lossy(frame_bytes)),
         classes=tuple(classes),
         arbiter=pick(draw, ("fifo", "round_robin")),
+        watchdog=draw(watchdogs()),
         cut_through=cut_through and draw(st.booleans()),
     )
 
@@ -143,6 +148,23 @@ def _with_own(draw: st.DrawFn, each: TrafficClass, frame_bytes: int) -> TrafficC
     if each.pfc is False:
         return each.replace(lossy=draw(_lossy(frame_bytes)))
     return each.replace(pfc=draw(_pfc(frame_bytes)), ecn=draw(_ecn(frame_bytes)))
+
+
+def watchdogs() -> st.SearchStrategy[Watchdog | None]:
+    """None, most often; or one that polls every few microseconds."""
+
+    @st.composite
+    def drawn(draw: st.DrawFn) -> Watchdog:
+        poll_ps = pick(draw, (5_000_000, 1_234_567, 32_000_000))
+        return Watchdog(
+            poll=poll_ps,
+            detection=poll_ps * draw(st.integers(1, 3)),
+            restoration=poll_ps * draw(st.integers(1, 3)) + 1,
+            action=pick(draw, ("drop", "forward", "alert")),
+            restore=pick(draw, ("quiet", "time")),
+        )
+
+    return st.none() | st.none() | drawn()
 
 
 def _ecn(frame_bytes: int) -> st.SearchStrategy[Ecn]:

@@ -11,7 +11,7 @@ switches are a deadlock.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Any
@@ -31,6 +31,8 @@ from support_oracles import (
     transport,
 )
 
+from fabric._core import Engine
+from fabric.lowered import Lowered
 from fabric.spec import Run, Scenario
 
 LINE_GBPS = 40
@@ -75,6 +77,10 @@ class Verdict:
         Pauses by who sent them towards whom.
     end_ps : int
         When the last frame arrived.
+    formed_ps : int
+        When the deadlock formed, -1 without one.
+    links : tuple of str
+        Those that wait for ever.
     """
 
     deadlock: bool
@@ -82,6 +88,8 @@ class Verdict:
     pauses_to_hosts: int
     pauses_between_switches: dict[tuple[str, str], int] = field(default_factory=dict)
     end_ps: int = 0
+    formed_ps: int = -1
+    links: tuple[str, ...] = ()
 
 
 def judge(
@@ -91,14 +99,21 @@ def judge(
     arbiter: str,
     setting: Setting = DEFAULT,
     by_shortest_path: bool = False,
+    engine: Callable[[Lowered], Any] = Engine,
 ) -> Verdict:
-    """Run the streams over the cables between switches, each along its own path."""
-    outcome = _run(cables, streams, arbiter, setting, by_shortest_path)
+    """Run the streams over the cables between switches, each along its own path.
+
+    The online detection has to say what the drain says: no alarm without bytes that are left, none missed.
+    """
+    outcome = _run(cables, streams, arbiter, setting, by_shortest_path, engine)
     sent_bytes = outcome.columns["port_tx_bytes"][outcome.lowered.flow_port]
     done = outcome.until(100 * SECOND)
     deadlock = done.bytes_left > 0
     assert done.status == ("STALLED" if deadlock else "FINISHED")
     assert done.columns["drops_by_reason"].sum() == 0
+    channels, frames = done.engine.deadlocks()
+    assert (len(channels) > 0) == deadlock
+    assert frames["size_bytes"].sum() == channels["bytes"].sum() <= done.bytes_left
     network, pauses = done.network, done.columns["pauses_sent"].sum(axis=1)
     to_hosts, between = 0, {}
     for port in np.flatnonzero(pauses).tolist():
@@ -113,6 +128,8 @@ def judge(
         pauses_to_hosts=to_hosts,
         pauses_between_switches=between,
         end_ps=int(done.columns["counters"]["end_ps"]),
+        formed_ps=int(channels["formed_ps"][0]) if deadlock else -1,
+        links=tuple(network.port_arrow(port) for port in channels["port"].tolist()),
     )
 
 
@@ -122,6 +139,7 @@ def _run(
     arbiter: str,
     setting: Setting,
     by_shortest_path: bool,
+    engine: Callable[[Lowered], Any],
 ) -> Outcome:
     """As far as the sources are all on."""
     next_hops: dict[tuple[str, str], str] = {}
@@ -146,6 +164,7 @@ def _run(
         network=network,
         next_hops=None if by_shortest_path else next_hops,
         until_ps=setting.duration_ms * MS,
+        engine=engine,
     )
 
 

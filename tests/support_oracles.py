@@ -12,7 +12,7 @@ way round, a path that bounces), `with_next_hops` replaces the next hops of the 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
@@ -106,7 +106,7 @@ def lossy_switch(lossy: Lossy | None = None, **fields: Any) -> Switch:
 class Outcome:
     """A run that has stopped."""
 
-    engine: Engine
+    engine: Any
     network: Network
     lowered: Lowered
     status: str
@@ -138,16 +138,17 @@ def run(
     flows: FlowTable | None = None,
     next_hops: Mapping[tuple[str, str], str] | None = None,
     until_ps: int | None = None,
+    engine: Callable[[Lowered], Any] = Engine,
 ) -> Outcome:
-    """Lower a scenario and run it on the native engine."""
+    """Lower a scenario and run it, by default on the native engine."""
     if network is None:
         network = build_network(scenario.topology)
     lowered = lower(scenario, network=network, flows=flows)
     if next_hops is not None:
         lowered = with_next_hops(lowered, network, next_hops)
-    engine = Engine(lowered)
-    status = engine.run(until_ps=until_ps)
-    return Outcome(engine, network, lowered, status, engine.columns())
+    started = engine(lowered)
+    status = started.run(until_ps=until_ps)
+    return Outcome(started, network, lowered, status, started.columns())
 
 
 def graph(

@@ -76,7 +76,7 @@ def part_ms(name: str, part: str, step: int = 0) -> float:
 TRUNKS = ("leaf->spine", "spine->leaf")
 
 SLOW = {
-    *("websearch without DCQCN", "llama3_405b_step"),
+    *("websearch without DCQCN", "link_failure_1024", "llama3_405b_step"),
     *(f"moe_node_limited ({copies})" for copies in ("expert", "rank", "server")),
     *(f"oversubscribed_step ({ratio})" for ratio in (1.0, 1.2, 1.5)),
 }
@@ -291,6 +291,50 @@ class TestAnswers:
         assert (together["busbw_bps"] / 1e9).tolist() == pytest.approx([104.1, 109.1], abs=0.1)
         assert (apart["busbw_bps"] / 1e9).tolist() == pytest.approx([155.2, 157.1], abs=0.1)
 
+    @pytest.mark.parametrize(
+        ("name", "ms"),
+        [
+            ("spine_down_allreduce", 8.462),
+            ("spine_down_allreduce, healthy", 7.066),
+            ("spine_down_allreduce, resilient", 7.638),
+            ("spine_down_allreduce, end hosts", 10.619),
+            ("link_flap", 21.191),
+            ("link_flap, held down", 8.496),
+            ("link_flap, no rerouting", 16.051),
+            ("corrupting_optic", 7.339),
+            ("corrupting_optic, taken out", 8.411),
+            ("corrupting_optic, selective repeat", 7.408),
+        ],
+    )
+    def test_a_ring_through_failures(self, name: str, ms: float) -> None:
+        assert operation_ms(name) == pytest.approx(ms, abs=5e-4)
+
+    def test_a_storm_stops_one_flow_in_eight(self) -> None:
+        others = result_of("pfc_storm").flows.where(pattern="*")
+        times_ms = others["fct_ps"][others["destination"] != "host0"] / 1e9
+        assert (len(times_ms), (times_ms > 5).sum()) == (63, 8)
+        assert times_ms.max() == pytest.approx(6.083, abs=5e-4)
+        assert times_ms[times_ms < 5].max() <= 1.47
+        healthy = result_of("pfc_storm, healthy").flows["fct_ps"] / 1e9
+        assert healthy.max() <= 1.47
+
+    def test_a_class_or_a_domain_contains_a_storm(self) -> None:
+        training = [
+            result_of(f"isolation ({how})").operations.where(job="training")["duration_ps"][0] / 1e9
+            for how in ("shared", "own class", "own domain")
+        ]
+        assert training == pytest.approx([11.687, 1.404, 1.396], abs=5e-4)
+
+    def test_dual_planes_survive_at_half(self) -> None:
+        first, second = result_of("dual_plane").operations["left_ps"] / 1e9
+        healthy = result_of("dual_plane, healthy").operations["left_ps"] / 1e9
+        assert second - first == pytest.approx(10.491, abs=5e-4)
+        assert healthy[1] - healthy[0] == pytest.approx(5.471, abs=1e-3)
+        assert (healthy[1] - healthy[0]) / (second - first) == pytest.approx(0.52, abs=5e-3)
+
+
+EARLY = ("failures[0].at=10us", "recovery.isolate=20us", "recovery.convergence=20us", "recovery.suspect=5us")
+
 
 class TestTrainingAnswers:
     """What the headers of training scenarios say."""
@@ -417,6 +461,20 @@ SMALL = {
     "alltoall_64 by Bruck": (*LEAF_SPINE, "traffic[0].size=500KB"),
     "alltoallv_skewed": (*LEAF_SPINE, "traffic[0].size=1MB"),
     "two_jobs": (*LEAF_SPINE, "traffic[0].size=500KB", "traffic[1].size=500KB"),
+    "pfc_storm": (*LEAF_SPINE, "traffic[0].size=1MB", "failures[0].at=10us", "failures[0].lasts=300us"),
+    "spine_down_allreduce": (*LEAF_SPINE, *EARLY, "traffic[0].size=500KB"),
+    "spine_down_allreduce, resilient": (*LEAF_SPINE, *EARLY, "traffic[0].size=500KB"),
+    "spine_down_allreduce, end hosts": (*LEAF_SPINE, *EARLY, "traffic[0].size=500KB"),
+    "link_flap": (*LEAF_SPINE, *EARLY, "traffic[0].size=500KB", "failures[0].period=100us"),
+    "corrupting_optic": (
+        *(*LEAF_SPINE, EARLY[0], "traffic[0].size=1MB"),
+        *("failures[0].link=leaf0->spine0", "failures[0].bit_error_rate=1e-6"),
+    ),
+    "isolation (own class)": (*LEAF_SPINE, *EARLY, "traffic[0].size=200KB", "traffic[1].size=400KB"),
+    "dual_plane": (
+        *("topology.leaves=4", "topology.spines=2", "topology.hosts_per_leaf=4", "traffic[0].size=500KB"),
+        *(EARLY[0], 'failures[0].link="host5-leaf2"'),
+    ),
     "pipeline_1f1b": ("topology.hosts=4", *NARROW, "traffic[0].job.parallelism.pp=4"),
     "pipeline_1f1b as DualPipe": ("topology.hosts=4", *NARROW, "traffic[0].job.parallelism.pp=4"),
     "straggler": (
@@ -457,6 +515,12 @@ class TestReadableEngine:
             ("victim", ("marks", "paused_ps")),
             ("allreduce_incast", ("paused_ps",)),
             ("alltoallv_skewed", ("marks", "paused_ps")),
+            ("pfc_storm", ("paused_ps",)),
+            ("spine_down_allreduce", ("drops", "retransmitted")),
+            ("spine_down_allreduce, end hosts", ("drops", "timeouts")),
+            ("link_flap", ("drops", "retransmitted")),
+            ("corrupting_optic", ("drops", "retransmitted")),
+            ("dual_plane", ("drops", "retransmitted")),
         ],
     )
     def test_small_versions_keep_what_they_are_about(self, name: str, happens: tuple[str, ...]) -> None:

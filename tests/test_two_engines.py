@@ -293,7 +293,8 @@ def run_in_chunks(engine: Any, steps: list[Chunk], *, until_ps: int) -> str:
         if number % 8 == 0:
             engine.columns()
             engine.rows(STREAMS[number // 8 % len(STREAMS)])
-        if reason in ("FINISHED", "STALLED"):
+            engine.deadlocks()
+        if reason in ("FINISHED", "STALLED", "DEADLOCK"):
             break
     return str(engine.run(until_ps=until_ps))
 
@@ -304,6 +305,9 @@ def assert_same(outcome: Outcome, expected: Outcome, *, names: tuple[str, str]) 
     for mine, theirs in zip(outcome.waiting, expected.waiting, strict=True):
         if mine.tolist() != theirs.tolist():
             differences.append(f"waiting: {mine.tolist()}, {theirs.tolist()}")
+    for mine, theirs in zip(outcome.deadlocks, expected.deadlocks, strict=True):
+        if mine.tolist() != theirs.tolist():
+            differences.append(f"deadlocks: {mine.tolist()}, {theirs.tolist()}")
     if outcome.reason != expected.reason:
         differences.insert(0, f"stopped: {outcome.reason}, {expected.reason}")
     if differences:

@@ -52,6 +52,8 @@ def draw(result: Result, kind: str, ports: str | None = None) -> Axes:
         "slowdown": plot.slowdown_by_size,
         "utilisation": plot.utilisation,
         "rates": plot.rates,
+        "deadlock": plot.deadlock,
+        "pauses": plot.pause_tree,
         "timeline": plot.timeline,
     }
     return drawings[kind](result)

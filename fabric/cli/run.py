@@ -166,7 +166,7 @@ def _add_picture(result: Result, target: Path) -> list[str]:
 
 
 def _pictures(result: Result) -> tuple[dict[str, bytes], list[str]]:
-    """Return the picture of a run by its name: queues if they were recorded, else what flows took."""
+    """Return pictures by name: a deadlock, if there is one; queues if recorded, else what flows took."""
     from fabric.plot import to_image
 
     notes = []
@@ -178,7 +178,8 @@ def _pictures(result: Result) -> tuple[dict[str, bytes], list[str]]:
         many_sizes = len(set(result.flows["size_bytes"].tolist())) > FEW_SIZES
         kind, shown = ("slowdown", "slowdown by size") if many_sizes else ("fct", "completion times")
         notes.append(f"no queue depths were recorded (record.queues): the picture shows {shown}")
+    kinds = ["deadlock", kind] if result.deadlocks else [kind]
     try:
-        return {f"{kind}.png": to_image(draw(result, kind))}, notes
+        return {f"{kind}.png": to_image(draw(result, kind)) for kind in kinds}, notes
     except FabricError as error:
         return {}, [f"no picture: {error}"]

@@ -93,7 +93,7 @@ cdef dict counters(World* w):
 
 cdef object recorded_rows(World* w, int stream):
     """The rows of one stream so far, in `fabric.lowered.ROW_ORDER`."""
-    cdef u64 counts[7]
+    cdef u64 counts[8]
     cdef int k
     for k in range(N_STREAMS):
         counts[k] = w.streams[k].count

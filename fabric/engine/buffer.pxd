@@ -50,6 +50,8 @@ cdef inline bint roomy(
     cdef i64 share = pool_share(inward, ingress.bytes + size_bytes)
     cdef i64 free_bytes = n.shared_bytes - n.shared_used
     cdef i64 free_after = free_bytes - (share - pool_share(inward, ingress.bytes))
+    if unlikely(outward.closed != 0):
+        return False
     if inward.lossless:
         return free_after >= 0 and share < threshold(inward.alpha_q16, inward.limit_bytes, free_after)
     return free_after >= 0 and egress_bytes + size_bytes <= threshold(
@@ -64,7 +66,9 @@ cdef inline void charge(Node* n, const ClassProfile* inward, Ingress* ingress, i
     n.shared_used += pool_share(inward, ingress.bytes) - before
 
 
-cdef inline bint release(World* w, Node* n, u32 port, u32 traffic_class, i64 size_bytes) noexcept nogil:
+cdef inline bint release(
+    World* w, Node* n, u32 port, u32 traffic_class, i64 size_bytes, i64 time_ps
+) noexcept nogil:
     """Takes a departing frame off its ingress port, headroom first; True if that ends the ingress' pause."""
     cdef Ingress* ingress = w.gates[port].classes + traffic_class
     cdef const ClassProfile* inward = profile_of(w, port, traffic_class)
@@ -74,6 +78,7 @@ cdef inline bint release(World* w, Node* n, u32 port, u32 traffic_class, i64 siz
     if unlikely(ingress.paused != 0):
         from_headroom = size_bytes if size_bytes < ingress.headroom_used else ingress.headroom_used
         ingress.headroom_used -= <u32>from_headroom
+        w.pauses[port * w.n_classes + traffic_class].released_ps = time_ps
     ingress.bytes -= size_bytes - from_headroom
     share = pool_share(inward, ingress.bytes)
     n.shared_used -= before - share

@@ -6,6 +6,7 @@
 from libc.stdlib cimport calloc, free
 
 from fabric.engine.choice cimport CHOICE_ADAPTIVE, CHOICE_FLOWLET, CHOICE_ROUND_ROBIN, FLOWLET_SLOT_BITS, Flowlet, Paths
+from fabric.engine.deadlock cimport free_deadlocks
 from fabric.engine.heap cimport Heap
 from fabric.engine.message cimport Connection
 from fabric.engine.node cimport HOST, SWITCH, Node, Wake
@@ -18,6 +19,7 @@ from fabric.engine.ring cimport Ring, ring_free
 from fabric.engine.turn cimport TurnPort, TurnQueue
 from fabric.engine.turns cimport NEVER_IDLE
 from fabric.engine.types cimport NEVER, u8, u16, u32, u64
+from fabric.engine.watchdog cimport free_watchdog
 from fabric.engine.flow cimport Reassembly, Receiver, Selective, Sender
 from fabric.engine.frame_log cimport FrameLog, log_free
 from fabric.engine.sequence_set cimport set_free
@@ -242,6 +244,8 @@ cdef inline void free_world(World* w) noexcept nogil:
     cdef u64 k
     free_paths(w)
     free_program(w)
+    free_deadlocks(&w.deadlocks)
+    free_watchdog(&w.watchdog, w.n_ports)
     if w.nodes != NULL:
         for k in range(w.n_nodes):
             free(w.nodes[k].backlog)

@@ -63,7 +63,7 @@ cdef inline void start_queued(World* w, Node* n, u32 local, Port* p, i64 start_p
     if unlikely(q.bytes > outward.ecn_kmin_bytes) and outward.ecn_mode == ECN_AT_DEQUEUE:
         ecn_mark(w, outward, port, frame, q.bytes, start_ps)
     check(w, q.bytes >= 0 and start_ps >= frame.time_ps)
-    resume = release(w, n, n.port_base + ingress, c, size_bytes)
+    resume = release(w, n, n.port_base + ingress, c, size_bytes, start_ps)
     if unlikely(frame.spare & SPARE_STAMPED != 0):
         stamp(w, frame, port, start_ps)
     transmit(w, p, frame, start_ps)

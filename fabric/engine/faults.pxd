@@ -24,7 +24,7 @@ from fabric.engine.fault cimport (
     Faults,
 )
 from fabric.engine.flow cimport SENDER_COMPLETE, SENDER_READY, Sender
-from fabric.engine.link cimport LINK_DOWN, set_loss, set_rate
+from fabric.engine.link cimport LINK_DOWN, lose_pfc, set_loss, set_rate
 from fabric.engine.nic cimport leave_ready, make_ready
 from fabric.engine.node cimport SWITCH, TIMER_PFC_EFFECT, Node
 from fabric.engine.pfc cimport note_backlog, queue_pfc, take_pfc
@@ -55,18 +55,20 @@ cdef inline void lose_frames(World* w, u32 port, i64 time_ps) noexcept nogil:
     cdef u32 bit = p.link.tag & LINK_WAKE_BIT
     while not ring_empty(&p.link):
         record_drop(w, port, ring_front(&p.link), time_ps, LINK_DOWN)
+        lose_pfc(w, port, ring_front(&p.link))
         ring_pop(&p.link)
         w.faults.lost_frames += 1
     w.wakes[bit >> 6].bits &= ~(<u64>1 << (bit & 63))
 
 
-cdef inline void forget_pfc(Node* n, u32 port) noexcept nogil:
+cdef inline void forget_pfc(World* w, Node* n, u32 port) noexcept nogil:
     """PFC frames that have come in at a port and not acted yet will not."""
     cdef u32 k = 0
     cdef u64 key
     while k < n.timers.count:
         key = n.timers.slots[k].key
         if key >> 56 == TIMER_PFC_EFFECT and <u32>key >> 4 == port:
+            w.pauses[port * w.n_classes + (key >> 1 & 7)].pauses_taken += key & 1
             heap_remove(&n.timers, key)
             k = 0
         else:
@@ -84,7 +86,7 @@ cdef inline void set_down(World* w, u32 port, bint loses, i64 time_ps) noexcept 
         lose_frames(w, port, time_ps)
     for c in range(<u8>w.n_classes):
         take_pfc(w, peer, c, False, time_ps)
-    forget_pfc(&w.nodes[w.port_node[peer]], peer)
+    forget_pfc(w, &w.nodes[w.port_node[peer]], peer)
     touch(w, peer, time_ps)
 
 

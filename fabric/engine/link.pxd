@@ -134,11 +134,18 @@ cdef inline Packet* begin_frame(World* w, Port* p, u32 size_bytes, i64 start_ps)
     return occupy(w, p, size_bytes, end_ps, end_ps + p.delay_ps)
 
 
+cdef inline void lose_pfc(World* w, u32 port, const Packet* frame) noexcept nogil:
+    """A PAUSE that is lost on the link of a port is on its way no more."""
+    if frame.kind == PFC and frame.sequence:
+        w.pauses[w.port_peer[port] * w.n_classes + frame.traffic_class].pauses_taken += 1
+
+
 cdef inline void announce(World* w, Port* p, const Packet* frame, i64 start_ps) noexcept nogil:
     """Records the frame that has just begun, if the port is recorded; it is lost if the link is down."""
     if unlikely(p.odd & (ODD_RECORDED | ODD_DOWN)):
         if p.odd & ODD_DOWN:
             record_drop(w, <u32>(p - w.ports), frame, start_ps, LINK_DOWN)
+            lose_pfc(w, <u32>(p - w.ports), frame)
             return
         record_start(w, p, frame, start_ps, <u32>frame.size_bytes + p.gap_bytes)
 

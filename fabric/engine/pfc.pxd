@@ -4,13 +4,15 @@
 # itself. It acts when it has arrived whole and the receiver's response time has passed; a frame being
 # sent is finished. XOFF holds until XON: quanta do not run out here.
 
+from fabric.engine.deadlock cimport SOMETHING_HAPPENED
 from fabric.engine.link cimport transmit
 from fabric.engine.node cimport Node
 from fabric.engine.packet cimport NO_FLOW, PFC, Packet
-from fabric.engine.port cimport PauseStat, Port
+from fabric.engine.port cimport ODD_TRUNK, PauseStat, Port
 from fabric.engine.recorder cimport record_pause
 from fabric.engine.ring cimport ring_empty, ring_front, ring_pop, ring_push
-from fabric.engine.types cimport i64, likely, u8, u32, u64
+from fabric.engine.types cimport i64, likely, u8, u32, u64, unlikely
+from fabric.engine.watchdog cimport WATCHDOG_ALERT, Watched
 from fabric.engine.world cimport World
 
 
@@ -63,16 +65,46 @@ cdef inline void send_pfc(World* w, Node* n, u32 local, u8 traffic_class, bint o
         note_backlog(n, local, p)
 
 
+cdef inline void begin_pause(World* w, u32 port, Port* p, u8 traffic_class, i64 time_ps) noexcept nogil:
+    p.paused |= <u8>(1 << traffic_class)
+    w.pauses[port * w.n_classes + traffic_class].since_ps = time_ps
+    if p.odd & ODD_TRUNK:
+        w.deadlocks.paused_links += 1
+        w.deadlocks.looked_hops = SOMETHING_HAPPENED
+
+
+cdef inline void end_pause(World* w, u32 port, Port* p, u8 traffic_class, i64 time_ps) noexcept nogil:
+    cdef PauseStat* stat = &w.pauses[port * w.n_classes + traffic_class]
+    p.paused &= ~<u8>(1 << traffic_class)
+    stat.paused_ps += time_ps - stat.since_ps
+    record_pause(w, port, traffic_class, stat.since_ps, time_ps)
+    stat.since_ps = time_ps
+    if p.odd & ODD_TRUNK:
+        w.deadlocks.paused_links -= 1
+
+
+cdef inline bint ignores_peer(World* w, u32 port, u8 traffic_class, bint on, i64 time_ps) noexcept nogil:
+    """Whether a watchdog has made a queue ignore its peer, whose wish is then only noted."""
+    cdef Watched* watched = &w.watchdog.queues[port * w.n_classes + traffic_class]
+    if not watched.mitigated:
+        return False
+    if watched.paused != on:
+        watched.paused = on
+        watched.changed_ps = time_ps
+    return w.watchdog.action != WATCHDOG_ALERT
+
+
 cdef inline void take_pfc(World* w, u32 port, u8 traffic_class, bint on, i64 time_ps) noexcept nogil:
     """The peer's PAUSE or RESUME acts on a port; the caller then tries the port."""
     cdef Port* p = &w.ports[port]
     cdef PauseStat* stat = &w.pauses[port * w.n_classes + traffic_class]
     cdef u8 bit = <u8>(1 << traffic_class)
     if on:
+        stat.pauses_taken += 1
+    if unlikely(w.watchdog.mitigated != 0) and ignores_peer(w, port, traffic_class, on, time_ps):
+        return
+    if on:
         if not p.paused & bit:
-            p.paused |= bit
-            stat.since_ps = time_ps
+            begin_pause(w, port, p, traffic_class, time_ps)
     elif p.paused & bit:
-        p.paused &= ~bit
-        stat.paused_ps += time_ps - stat.since_ps
-        record_pause(w, port, traffic_class, stat.since_ps, time_ps)
+        end_pause(w, port, p, traffic_class, time_ps)

@@ -24,6 +24,7 @@ cdef enum PortOdd:
     ODD_TICKS = 4               # serialisation in the ticks of ns-3; with ODD_TIMING
     ODD_TURNS = 8               # a host port whose flows take turns
     ODD_DOWN = 16               # frames that start are lost; with ODD_TIMING
+    ODD_TRUNK = 32              # a port of a switch to a switch
 
 cdef enum LinkTag:
     LINK_WAKE_BIT = 0x7FFFFFFF  # the peer's wake bit, counted over all wake words
@@ -63,10 +64,13 @@ cdef struct Gate:           # where frames come in at a port
     const ClassProfile* profiles    # of its classes, inward and outward
 
 cdef struct PauseStat:      # one class at one port: what PFC did
-    i64 since_ps            # the peer paused us at this instant (meaningless otherwise)
+    i64 since_ps            # the peer's last PAUSE or RESUME that changed something took effect
     i64 paused_ps
     u64 pauses_sent
     i64 headroom_peak
+    u64 pauses_taken        # PAUSE frames of the peer that have taken effect
+    i64 released_ps         # a frame of the ingress left while it had paused the peer
+    u32 cause_flow          # its frame made the ingress pause the peer
 
 cdef struct IngressQueues:  # a class queue of the per-ingress round-robin arbiter
     Ring* by_ingress

@@ -32,14 +32,16 @@ cdef enum Admission:            # a verdict that is not ADMITTED is a drop reaso
     EGRESS_THRESHOLD = 3
     POOL_FULL = 4
     TTL_EXPIRED = 5
+    WATCHDOG_DROPS = 7
     ADMITTED = 0xFF
 
 
 cdef inline u8 admit_lossless(
-    World* w, Node* n, const ClassProfile* inward, u32 local, u8 traffic_class, i64 size_bytes, i64 time_ps
+    World* w, Node* n, const ClassProfile* inward, u32 local, const Packet* frame, i64 time_ps
 ) noexcept nogil:
     """Admission of a lossless frame at a settled switch, and the PAUSE that it may cause."""
-    cdef u32 index = (n.port_base + local) * w.n_classes + traffic_class
+    cdef u32 index = (n.port_base + local) * w.n_classes + frame.traffic_class
+    cdef i64 size_bytes = frame.size_bytes
     cdef Ingress* ingress = &w.ingress[index]
     cdef PauseStat* stat = &w.pauses[index]
     cdef i64 share = pool_share(inward, ingress.bytes + size_bytes)
@@ -62,7 +64,8 @@ cdef inline u8 admit_lossless(
     ):
         ingress.paused = 1
         n.n_paused += 1
-        send_pfc(w, n, local, traffic_class, True, time_ps)
+        stat.cause_flow = frame.flow
+        send_pfc(w, n, local, frame.traffic_class, True, time_ps)
     return ADMITTED
 
 
@@ -155,10 +158,13 @@ cdef inline void forward(World* w, Node* n, u32 local, const Gate* gate, Packet*
             transmit(w, out, frame, time_ps)
             return
         charge(n, inward, ingress, frame.size_bytes)
+    elif unlikely(outward.closed != 0):
+        record_drop(w, out_port, frame, time_ps, WATCHDOG_DROPS)
+        return
     else:
         settle(w, n, time_ps)
         if inward.lossless:
-            verdict = admit_lossless(w, n, inward, local, c, frame.size_bytes, time_ps)
+            verdict = admit_lossless(w, n, inward, local, frame, time_ps)
         else:
             out_index = out_port * w.n_classes + c
             verdict = admit_lossy(n, ingress, inward, outward, w.queues[out_index].bytes, frame.size_bytes)

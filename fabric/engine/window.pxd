@@ -9,11 +9,12 @@
 from fabric.engine.ahead cimport look_ahead, prefetch_hosts
 from fabric.engine.heap cimport Due
 from fabric.engine.elsewhere cimport cut_window
+from fabric.engine.halts cimport ends_in_deadlock, halt, next_halt_or
 from fabric.engine.host cimport host_window
 from fabric.engine.audit cimport balanced
-from fabric.engine.faults cimport apply_faults
 from fabric.engine.flow cimport SENDER_COMPLETE, Sender
 from fabric.engine.nic cimport open_classes
+from fabric.engine.mitigation cimport watchdog_may_act
 from fabric.engine.node cimport HOST, TIMER_ACK, TIMER_RTO, Node
 from fabric.engine.port cimport ODD_TURNS, Port
 from fabric.engine.start cimport schedule_start
@@ -26,6 +27,7 @@ from fabric.engine.world cimport (
     ERROR_MEMORY,
     NO_WINDOW,
     STOP_BUDGET,
+    STOP_DEADLOCK,
     STOP_ERROR,
     STOP_FINISHED,
     STOP_STALLED,
@@ -95,6 +97,8 @@ cdef inline bint anything_left(const World* w) noexcept nogil:
         return True
     if w.faults.next_ps != NEVER and not all_done(w):
         return True
+    if watchdog_may_act(w):
+        return True
     for node in range(w.n_nodes):
         n = &w.nodes[node]
         for k in range(n.timers.count):
@@ -119,9 +123,7 @@ cdef inline StopReason stop(World* w, StopReason reason) noexcept nogil:
 
 
 cdef inline void open_window(World* w, i64 until_ps) noexcept nogil:
-    if unlikely(w.faults.next_ps <= w.now_ps):
-        apply_faults(w)
-    w.window_end_ps = sooner(sooner(w.now_ps + w.window_ps, until_ps), w.faults.next_ps)
+    w.window_end_ps = sooner(sooner(w.now_ps + w.window_ps, until_ps), w.halt_ps)
     w.window_cursor = 0
     w.window_used = 0
     if unlikely(w.waits_elsewhere):
@@ -146,7 +148,7 @@ cdef inline bint close_window(World* w, i64 until_ps) noexcept nogil:
     if w.window_used:
         w.now_ps = w.window_end_ps
         return True
-    due_ps = sooner(next_due(w), w.faults.next_ps)
+    due_ps = next_halt_or(w, next_due(w))
     if due_ps != NEVER:
         w.now_ps = sooner(due_ps, until_ps)
     return due_ps != NEVER
@@ -160,6 +162,8 @@ cdef inline StopReason run_windows(World* w, i64 until_ps, u64 max_hops) noexcep
     cdef u64 enough_hops = w.hops + max_hops
     while w.window_cursor != NO_WINDOW or w.now_ps < until_ps:
         if w.window_cursor == NO_WINDOW:
+            if unlikely(halt(w)):
+                return stop(w, STOP_DEADLOCK)
             open_window(w, until_ps)
         if not run_window(w, enough_hops):
             if w.out_of_memory:
@@ -173,4 +177,6 @@ cdef inline StopReason run_windows(World* w, i64 until_ps, u64 max_hops) noexcep
             return STOP_BUDGET
     if anything_left(w):
         return stop(w, STOP_UNTIL)
+    if ends_in_deadlock(w):
+        return stop(w, STOP_DEADLOCK)
     return stop(w, STOP_FINISHED if all_done(w) else STOP_STALLED)

@@ -4,6 +4,7 @@
 # Pointers to const belong to the NumPy arrays of the `Lowered` that the run was built from.
 
 from fabric.engine.choice cimport Paths
+from fabric.engine.deadlock cimport Deadlocks
 from fabric.engine.fault cimport Faults
 from fabric.engine.flow cimport Reassembly, Receiver, Selective, Sender
 from fabric.engine.frame_log cimport FrameLog
@@ -17,6 +18,7 @@ from fabric.engine.program cimport Program
 from fabric.engine.ring cimport Ring
 from fabric.engine.turn cimport TurnPort, TurnQueue
 from fabric.engine.types cimport i64, u8, u16, u32, u64
+from fabric.engine.watchdog cimport Watchdog
 
 cdef enum WorldError:
     ERROR_NONE = 0
@@ -30,9 +32,10 @@ cdef enum StopReason:
     STOP_UNTIL = 2
     STOP_BUDGET = 3
     STOP_ERROR = 4
+    STOP_DEADLOCK = 5
 
 cdef enum:
-    N_STREAMS = 7
+    N_STREAMS = 8
     STREAM_QUEUE = 0
     STREAM_THROUGHPUT = 1
     STREAM_PAUSE = 2
@@ -40,6 +43,7 @@ cdef enum:
     STREAM_MARK = 4
     STREAM_DROP = 5
     STREAM_PACKET = 6
+    STREAM_WATCHDOG = 7
     RECORD_PAUSES = 1           # bits of `record`
     RECORD_MARKS = 2
     RECORD_DROPS = 4
@@ -154,13 +158,17 @@ cdef struct World:
     u32* switch_turns                   # switches in the order in which a window visits them
     Ahead ahead
     u8 window_used                      # some node was due in it
+    i64 halt_ps                         # the next window ends here at the latest
+    u8 exhausted                        # nothing is left to happen
+    Deadlocks deadlocks
+    Watchdog watchdog
     # recording
     u8 fingerprint_on
     u8 record
     i64 queue_interval_ps
     i64 queue_delta
     i64 throughput_interval_ps
-    Stream streams[7]
+    Stream streams[8]
     QueueWatch* queue_watch
     LinkWatch* link_watch
     # results

@@ -8,5 +8,5 @@ SCENARIO, SUMMARY, TABLES = "scenario.toml", "summary.json", "tables.npz"
 PICTURES = (".png", ".pdf", ".svg")
 """Endings of pictures."""
 
-DRAWN = ("queues", "fct", "slowdown", "utilisation", "rates", "timeline")
+DRAWN = ("queues", "fct", "slowdown", "utilisation", "rates", "deadlock", "pauses", "timeline")
 """Names of pictures that are drawn into a result's directory later; they go when it is replaced."""

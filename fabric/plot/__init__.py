@@ -8,9 +8,11 @@ matplotlib is imported when the first picture is drawn.
 from .bandwidth import bandwidth
 from .comparison import comparison
 from .completion import fct_cdf, slowdown_by_size
+from .deadlock import deadlock
 from .domains import failure_domains
 from .matrix import matrices, matrix
 from .pairs import side_by_side
+from .pauses import pause_tree
 from .queues import queues
 from .rates import rates
 from .redundancy import redundancy
@@ -24,10 +26,12 @@ from .utilisation import utilisation
 __all__ = [
     "bandwidth",
     "comparison",
+    "deadlock",
     "failure_domains",
     "fct_cdf",
     "matrices",
     "matrix",
+    "pause_tree",
     "queues",
     "rates",
     "redundancy",

@@ -16,7 +16,7 @@ from fabric.result import Result
 from fabric.result.table import Array
 from fabric.result.text import time_text
 
-from .style import ACCENT, COLOURS, GREY, arrows, label_lines, styled, time_axis, title
+from .style import COLOURS, GREY, arrows, label_lines, styled, time_axis, title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["through_failure"]
 
+FAILED = COLOURS[1]
 BINS = 160
 """Steps that a curve has at most."""
 MOST_NAMED = 2
@@ -109,7 +110,7 @@ def _summed(result: Result, pattern: str, end_ps: int) -> tuple[Array, Array]:
 def _draw_failures(ax: Axes, milestones: Sequence[Milestones], *, scale: float, end_ps: int) -> None:
     for each in milestones:
         end = each.ended_ps if 0 <= each.ended_ps < end_ps else end_ps
-        ax.axvspan(each.began_ps / scale, end / scale, color=ACCENT, alpha=0.13, lw=0)
+        ax.axvspan(each.began_ps / scale, end / scale, color=FAILED, alpha=0.13, lw=0)
     if len(milestones) > MOST_NAMED:
         return
     for number, each in enumerate(milestones):
@@ -119,7 +120,7 @@ def _draw_failures(ax: Axes, milestones: Sequence[Milestones], *, scale: float, 
         words = [f"{each.target} fails at {time_text(each.began_ps)}"]
         words += [f"{said} {time_text(time_ps)}" for said, time_ps in reached]
         height = 0.965 - 0.055 * number
-        text = ax.text(0.99, height, ", ".join(words), transform=ax.transAxes, fontsize=8.5, color=ACCENT)
+        text = ax.text(0.99, height, ", ".join(words), transform=ax.transAxes, fontsize=8.5, color=FAILED)
         text.set(ha="right", va="top")
 
 

@@ -43,7 +43,15 @@ class SharedPool:
 class IngressAccount:
     """What one (ingress port, class) holds of its switch's memory, and whether its peer is paused."""
 
-    __slots__ = ("bytes", "headroom_bytes", "headroom_peak_bytes", "paused", "pauses_sent", "profile")
+    __slots__ = (
+        "bytes",
+        "cause_flow",
+        "headroom_bytes",
+        "headroom_peak_bytes",
+        "paused",
+        "pauses_sent",
+        "profile",
+    )
 
     def __init__(self, profile: Profile) -> None:
         self.profile = profile
@@ -52,6 +60,7 @@ class IngressAccount:
         self.headroom_peak_bytes = 0
         self.paused = False
         self.pauses_sent = 0
+        self.cause_flow = 0
 
     def shared_bytes(self, extra_bytes: int = 0) -> int:
         """The part in the pool, if `extra_bytes` were added."""

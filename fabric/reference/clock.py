@@ -153,6 +153,10 @@ class Clock:
         """Whether timers of congestion control are events here; if not, they are caught up with."""
         return False
 
+    def changes_next(self) -> bool:
+        """Whether the next event is a change of the fabric."""
+        return bool(self._heap) and self._heap[0].node == EVERYWHERE
+
     def peek_ps(self) -> int | None:
         """Time of the next event, None when there is none."""
         return self._heap[0].time_ps if self._heap else None

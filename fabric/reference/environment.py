@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from .clock import Clock, Phases
+from .deadlock import DeadlockSearch
 from .frame import Frame
 from .link import Links
 from .recorder import Recorder
 from .tally import Tally
+from .watchdog import Watchdog
 
 __all__ = ["Environment"]
 
@@ -33,6 +35,10 @@ class Environment:
         Of the instants of a nanosecond.
     ttl : int
         Of every frame that a host makes: switches that it may reach, 0 for any number.
+    deadlocks : DeadlockSearch
+        Told of what may bring a deadlock about.
+    watchdog : Watchdog
+        Knows which queues ignore their peer, or drop what comes.
     """
 
     clock: Clock
@@ -43,6 +49,8 @@ class Environment:
     pfc_frame_bytes: int
     phases: Phases
     ttl: int
+    deadlocks: DeadlockSearch
+    watchdog: Watchdog
 
     def drop(self, frame: Frame, *, port: int, reason: int, now_ps: int) -> None:
         """Let a frame vanish, counted at `port`, for a `DropReason`."""

@@ -104,6 +104,8 @@ class Links:
     def _drop(self, frame: Frame, port: Port, now_ps: int) -> None:
         self._tally.on_drop(frame, port=port.number, reason=DropReason.LINK_DOWN, now_ps=now_ps)
         self._recorder.on_drop(frame, port=port.number, reason=DropReason.LINK_DOWN, now_ps=now_ps)
+        if frame.kind == PFC and frame.sequence:
+            self._ports[port.peer].pauses[frame.traffic_class].taken += 1
 
     def loses(self, frame: Frame, *, sender: Port, now_ps: int) -> bool:
         """Whether a frame that arrives now, sent by the port `sender`, was lost on its way."""

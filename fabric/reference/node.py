@@ -73,12 +73,27 @@ class Node(ABC):
 
     def set_pause(self, port: Port, traffic_class: int, *, pause: int, now_ps: int) -> None:
         """Whether the peer of a port has paused a class; the port is not tried."""
-        state = port.pauses[traffic_class]
         if pause:
-            state.on_pause(now_ps)
+            port.pauses[traffic_class].taken += 1
+        if self.environment.watchdog.ignores(port, traffic_class, pause=bool(pause), now_ps=now_ps):
             return
-        began_ps = state.on_resume(now_ps)
+        if pause:
+            self.begin_pause(port, traffic_class, now_ps)
+        else:
+            self.end_pause(port, traffic_class, now_ps)
+
+    def begin_pause(self, port: Port, traffic_class: int, now_ps: int) -> None:
+        """A class of a port may not send from now on."""
+        state = port.pauses[traffic_class]
+        if not state.is_paused:
+            self.environment.deadlocks.on_pause(port, traffic_class, pause=True, now_ps=now_ps)
+        state.on_pause(now_ps)
+
+    def end_pause(self, port: Port, traffic_class: int, now_ps: int) -> None:
+        """A class of a port may send again; the port is not tried."""
+        began_ps = port.pauses[traffic_class].on_resume(now_ps)
         if began_ps is not None:
+            self.environment.deadlocks.on_pause(port, traffic_class, pause=False, now_ps=now_ps)
             self.environment.recorder.on_pause_end(
                 port=port.number, traffic_class=traffic_class, began_ps=began_ps, now_ps=now_ps
             )

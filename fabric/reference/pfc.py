@@ -14,11 +14,12 @@ __all__ = ["PeerPause", "decode_effect", "encode_effect"]
 class PeerPause:
     """Whether and since when the peer of a port has paused one class."""
 
-    __slots__ = ("since_ps", "total_ps")
+    __slots__ = ("since_ps", "taken", "total_ps")
 
     def __init__(self) -> None:
         self.since_ps: int | None = None
         self.total_ps = 0
+        self.taken = 0
 
     @property
     def is_paused(self) -> bool:

@@ -10,6 +10,7 @@ over time belong to the queue; the frame being sent has left it.
 from __future__ import annotations
 
 from collections import deque
+from collections.abc import Iterator
 from typing import NamedTuple, Protocol
 
 from .frame import Frame
@@ -104,9 +105,13 @@ class EgressQueue:
         self.wait_integral += float(size_bytes) * float(now_ps - waiting.since_ps)
         return waiting
 
+    def waiting(self) -> Iterator[Waiting]:
+        """All that waits, by FIFO."""
+        return (waiting for fifo in self._fifos for waiting in fifo)
+
     def frame_bytes(self) -> int:
         """Sum of the sizes of all waiting frames, counted anew."""
-        return sum(waiting.frame.size_bytes for fifo in self._fifos for waiting in fifo)
+        return sum(waiting.frame.size_bytes for waiting in self.waiting())
 
     def _next(self) -> int:
         n = len(self._fifos)

@@ -1,6 +1,6 @@
 """Rows: what is written down while a run goes on, if it was asked for.
 
-There are seven streams with one row layout (`fabric.lowered.ROW`). A field that a stream does not use is
+There are eight streams with one row layout (`fabric.lowered.ROW`). A field that a stream does not use is
 0. Rows are collected as they happen and sorted by all their fields when asked for, so that the order
 in which an engine handles nodes cannot be seen. What is still open when the rows are asked for (a pause
 without its resume, the last depth of a queue) is added to the answer, not to the record, so a run can be
@@ -148,6 +148,14 @@ class Recorder:
                     traffic_class=frame.traffic_class,
                 )
             )
+
+    def on_watchdog(
+        self, *, port: int, traffic_class: int, kind: int, frames: int, size_bytes: int, now_ps: int
+    ) -> None:
+        """A watchdog has mitigated a queue that held so much, or restored it."""
+        self._rows["watchdog"].append(
+            _row(now_ps, size_bytes, port=port, sequence=frames, kind=kind, traffic_class=traffic_class)
+        )
 
     def rows(self, stream: str, *, ports: list[Port], end_ps: int) -> npt.NDArray[np.void]:
         """All rows of a stream if the run ends now, its last arrival at `end_ps`; sorted."""

@@ -17,6 +17,7 @@ from .clock import EVERYWHERE, Clock, Event, InsertionClock, Phase, Phases, Time
 from .columns import flow_columns, node_columns, port_columns, program_columns, scalar_counters
 from .congestion import make_congestion_control
 from .control import MOST_CONGESTION_TIMERS, CongestionControl
+from .deadlock import DeadlockSearch
 from .dependencies import Dependencies
 from .environment import Environment
 from .faults import Faults
@@ -38,12 +39,14 @@ from .sockets import Sockets
 from .switch import Switch
 from .tables import Flow, read_flows, read_profiles, read_schedulers
 from .tally import Tally
+from .watchdog import Watchdog
 
-__all__ = ["BUDGET", "FINISHED", "STALLED", "UNTIL", "Simulator"]
+__all__ = ["BUDGET", "DEADLOCK", "FINISHED", "STALLED", "UNTIL", "Simulator"]
 
 FINISHED, STALLED, UNTIL, BUDGET = "FINISHED", "STALLED", "UNTIL", "BUDGET"
+DEADLOCK = "DEADLOCK"
 """Why a run stopped: every flow is complete; nothing can happen any more although some are not; the
-given time was reached; the given number of arrivals was handled."""
+given time was reached; the given number of arrivals was handled; a deadlock was to end it."""
 
 
 _CLOCKS = {"own": Clock, "insertion": InsertionClock}
@@ -82,6 +85,8 @@ class Simulator:
         self._tally = Tally(lowered.n_ports, lowered.n_classes, fingerprint=bool(lowered.fingerprint))
         self._recorder = Recorder(lowered)
         self._ports = make_ports(lowered, _make_schedulers(lowered))
+        self._deadlocks = DeadlockSearch(lowered, ports=self._ports)
+        self._watchdog = Watchdog(lowered, clock=self._clock, recorder=self._recorder)
         self._environment = self._make_environment(lowered)
         messages = [Messages(flow) for flow in flows]
         self._senders = [self._make_sender(flow, messages[flow.number]) for flow in flows]
@@ -92,6 +97,8 @@ class Simulator:
         self._sockets = Sockets(lowered)
         self._hosts, self._switches = self._make_nodes(lowered)
         self._nodes: list[Node] = [*self._hosts, *self._switches]
+        self._deadlocks.watch(self._switches)
+        self._watchdog.watch(self._switches)
         self._faults = Faults(
             lowered, ports=self._ports, nodes=self._nodes, links=self._environment.links, clock=self._clock
         )
@@ -122,20 +129,36 @@ class Simulator:
         Returns
         -------
         str
-            Why it stopped: "FINISHED", "STALLED", "UNTIL" or "BUDGET".
+            Why it stopped: "FINISHED", "STALLED", "DEADLOCK", "UNTIL" or "BUDGET".
         """
         end_ps = self._until_ps if until_ps is None else min(until_ps, self._until_ps)
         last_hop = None if max_hops is None else self._tally.arrived + max_hops
-        while (next_ps := self._clock.peek_ps()) is not None and next_ps < end_ps:
+        while (next_ps := self._next_ps()) is not None and next_ps < end_ps:
             if last_hop is not None and self._tally.arrived >= last_hop:
                 return BUDGET
+            self._deadlocks.pass_to(next_ps)
+            if self._watchdog.next_ps == next_ps or self._clock.changes_next():
+                self._deadlocks.report(next_ps)
+            if self._is_stopped(next_ps):
+                return DEADLOCK
+            if self._watchdog.next_ps == next_ps:
+                self._now_ps = next_ps
+                self._watchdog.poll()
+                self._deadlocks.note_broken(next_ps)
+                continue
             event = self._clock.pop()
             if self._is_live(event):
                 self._now_ps = event.time_ps
             self._handle(event)
-        if any(self._is_live(event) for event in self._clock.pending()):
+        if self._has_live_events():
+            self._deadlocks.pass_to(end_ps)
+            if self._is_stopped(end_ps - 1):
+                return DEADLOCK
             self._now_ps = max(self._now_ps, end_ps)
             return UNTIL
+        self._deadlocks.finish(self._until_ps)
+        if self._deadlocks.stop_ps() is not None:
+            return DEADLOCK
         return FINISHED if self._is_finished() else STALLED
 
     def columns(self) -> dict[str, npt.NDArray[np.generic] | dict[str, int]]:
@@ -170,6 +193,18 @@ class Simulator:
         """
         return self._recorder.rows(stream, ports=self._ports, end_ps=self._tally.end_ps)
 
+    def deadlocks(self) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
+        """The deadlocks that have formed so far; see `docs/design.md`, section 13.
+
+        Returns
+        -------
+        numpy.ndarray of `fabric.lowered.DEADLOCK_CHANNEL`
+            The links of each deadlock, in order of deadlock, port and class.
+        numpy.ndarray of `fabric.lowered.DEADLOCK_FRAME`
+            The frames that waited for them when it formed, for each in order of time.
+        """
+        return self._deadlocks.rows()
+
     def waiting(self) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
         """What the ranks of a program that are at work lack.
 
@@ -203,12 +238,13 @@ class Simulator:
         check_flows(self._senders, self._receivers)
         for switch in self._switches:
             check_memory(switch)
-        if self._is_finished() and not any(self._is_live(event) for event in self._clock.pending()):
+        if self._is_finished() and not self._has_live_events():
             check_empty(self._nodes, tally=self._tally)
 
     def _handle(self, event: Event) -> None:
         if event.node == EVERYWHERE:
             self._faults.apply(event.major)
+            self._deadlocks.note_broken(event.time_ps)
             return
         node = self._nodes[event.node]
         if event.phase == Phase.START:
@@ -241,6 +277,7 @@ class Simulator:
         if event.major == TimerKind.PFC_EFFECT:
             port, traffic_class, pause = decode_effect(event.minor)
             if event.time_ps < self._ports[port].deaf_until_ps:
+                self._ports[port].pauses[traffic_class].taken += pause
                 return
             node.apply_pfc(self._ports[port], traffic_class, pause=pause, now_ps=event.time_ps)
             return
@@ -267,6 +304,25 @@ class Simulator:
             self._walker.on_enter(event.minor, event.time_ps)
         else:
             self._walker.on_begin(event.minor, event.time_ps)
+
+    def _next_ps(self) -> int | None:
+        """When something happens next: an event, or a poll of the watchdogs, as long as either can."""
+        next_ps, poll_ps = self._clock.peek_ps(), self._watchdog.next_ps
+        if poll_ps is None or (next_ps is None and not self._watchdog.may_act()):
+            return next_ps
+        return poll_ps if next_ps is None else min(next_ps, poll_ps)
+
+    def _has_live_events(self) -> bool:
+        """Whether anything is left to happen."""
+        return self._watchdog.may_act() or any(self._is_live(event) for event in self._clock.pending())
+
+    def _is_stopped(self, next_ps: int) -> bool:
+        """Whether a deadlock ends the run before what comes next."""
+        stop_ps = self._deadlocks.stop_ps()
+        if stop_ps is None or stop_ps > next_ps:
+            return False
+        self._now_ps = stop_ps
+        return True
 
     def _is_finished(self) -> bool:
         """Every flow is complete, every connection idle, and every rank of a program done."""
@@ -304,6 +360,8 @@ class Simulator:
         )
         return Environment(
             ttl=lowered.ttl,
+            deadlocks=self._deadlocks,
+            watchdog=self._watchdog,
             clock=self._clock,
             links=links,
             tally=self._tally,

@@ -74,6 +74,9 @@ class Switch(Node):
         if egress_local is None:
             self._drop(frame, port, DropReason.NO_ROUTE, now_ps)
             return
+        if self.environment.watchdog.closes(self.ports[egress_local], frame.traffic_class):
+            self._drop(frame, self.ports[egress_local], DropReason.WATCHDOG, now_ps)
+            return
         account = self.accounts[port.local][frame.traffic_class]
         reason = admit(
             account,
@@ -88,6 +91,7 @@ class Switch(Node):
         if must_pause(account, pool=self.pool):
             account.paused = True
             account.pauses_sent += 1
+            account.cause_flow = frame.flow
             self._send_pfc(port, frame.traffic_class, pause=True)
             self.try_port(port, now_ps)
         self._enqueue(frame, ingress=port, egress=self.ports[egress_local], now_ps=now_ps)
@@ -99,6 +103,33 @@ class Switch(Node):
                 account.pauses_sent += 1
                 self._send_pfc(port, traffic_class, pause=True)
 
+    def drop_queue(self, port: Port, traffic_class: int, now_ps: int) -> int:
+        """Drop all that waits in a class queue; returns how many frames. Senders that may go on are told
+        when their ports are tried."""
+        queue, frames = self.queues[port.local][traffic_class], 0
+        while not queue.is_empty():
+            waiting = queue.pop(now_ps)
+            frames += 1
+            self._drop(waiting.frame, port, DropReason.WATCHDOG, now_ps)
+            ingress = self.ports[waiting.ingress]
+            if self._release(waiting.frame, ingress):
+                self.environment.clock.schedule_start(now_ps, self.number, ingress.number, ends_frame=False)
+        port.scheduler.charge(traffic_class, 0, queue_is_empty=True)
+        self._record_depth(port, traffic_class, now_ps)
+        return frames
+
+    def _release(self, frame: Frame, ingress: Port) -> bool:
+        """Give the memory of a frame back; whether a sender may go on because of it."""
+        account = self.accounts[ingress.local][frame.traffic_class]
+        release(account, pool=self.pool, size_bytes=frame.size_bytes)
+        if account.paused:
+            self.environment.deadlocks.touch()
+        resumes = may_resume(account, pool=self.pool)
+        if resumes:
+            account.paused = False
+            self._send_pfc(ingress, frame.traffic_class, pause=False)
+        return resumes
+
     def set_route(self, edge: int, group: Group | None) -> None:
         """The hosts of an edge are reached by other next hops from now on."""
         self._router.set_entry(edge, group)
@@ -106,6 +137,8 @@ class Switch(Node):
     def _enqueue(self, frame: Frame, *, ingress: Port, egress: Port, now_ps: int) -> None:
         queue = self.queues[egress.local][frame.traffic_class]
         queue.push(frame, ingress=ingress.local, now_ps=now_ps)
+        if egress.pauses[frame.traffic_class].is_paused:
+            self.environment.deadlocks.touch()
         self._mark_if_due(frame, egress, EcnMode.ENQUEUE, now_ps)
         self.try_port(egress, now_ps)
         queue.take_peak()
@@ -116,12 +149,7 @@ class Switch(Node):
         waiting = self.queues[port.local][traffic_class].pop(now_ps)
         frame, ingress = waiting.frame, self.ports[waiting.ingress]
         self._mark_if_due(frame, port, EcnMode.DEQUEUE, now_ps)
-        account = self.accounts[ingress.local][traffic_class]
-        release(account, pool=self.pool, size_bytes=frame.size_bytes)
-        resumes = may_resume(account, pool=self.pool)
-        if resumes:
-            account.paused = False
-            self._send_pfc(ingress, traffic_class, pause=False)
+        resumes = self._release(frame, ingress)
         if frame.kind == DATA and frame.memory is not None and frame.memory.wants_hops:
             frame.memory.hops.append(self._hop(port, now_ps))
         self.environment.links.begin(port, frame, now_ps=now_ps)
@@ -162,8 +190,8 @@ class Switch(Node):
             pfc_frame(traffic_class, pause=pause, size_bytes=self.environment.pfc_frame_bytes)
         )
 
-    def _drop(self, frame: Frame, ingress: Port, reason: int, now_ps: int) -> None:
-        self.environment.drop(frame, port=ingress.number, reason=reason, now_ps=now_ps)
+    def _drop(self, frame: Frame, port: Port, reason: int, now_ps: int) -> None:
+        self.environment.drop(frame, port=port.number, reason=reason, now_ps=now_ps)
 
     def _record_depth(self, port: Port, traffic_class: int, now_ps: int) -> None:
         depth_bytes = self.queues[port.local][traffic_class].bytes

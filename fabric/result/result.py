@@ -18,11 +18,12 @@ from .table import Table
 from .text import counted, time_text
 
 if TYPE_CHECKING:
+    from .deadlocks import Deadlock
     from .summary import Summary
 
 __all__ = ["STATUSES", "Result"]
 
-STATUSES = ("FINISHED", "STALLED", "UNTIL", "BUDGET", "INTERRUPTED")
+STATUSES = ("FINISHED", "STALLED", "DEADLOCK", "UNTIL", "BUDGET", "INTERRUPTED")
 """Why a run can end; `Result.stopped` says it in words."""
 
 LISTED_WAITS = 3
@@ -103,6 +104,18 @@ class Result:
         """After a run that stalled: one row for each thing that a rank in an operation waits for."""
         return self.tables["waiting"]
 
+    @cached_property
+    def deadlocks(self) -> tuple[Deadlock, ...]:
+        """PFC deadlocks that formed, in order of time; none, if none did or none was looked for."""
+        from .deadlocks import deadlocks_of
+
+        return deadlocks_of(self.tables)
+
+    @property
+    def watchdog(self) -> Table:
+        """What the watchdogs of switches did: one row for each queue that was mitigated or restored."""
+        return self.tables["watchdog"]
+
     @property
     def queue(self) -> Table:
         """Queue depth over time: one row a change (or sample) of a recorded queue."""
@@ -157,6 +170,7 @@ class Result:
         return {
             "FINISHED": "every flow is complete" if len(self.flows) else "every rank is done",
             "STALLED": f"nothing is left to happen, {left}",
+            "DEADLOCK": f"a deadlock was to stop the run, {left}",
             "UNTIL": f"the end of the run at {time_text(self.duration_ps)} was reached, {left}",
             "BUDGET": f"the run was left at {time_text(self.duration_ps)}, {left}",
             "INTERRUPTED": f"interrupted at {time_text(self.duration_ps)}, {left}",

@@ -31,6 +31,9 @@ __all__ = ["Summary"]
 LISTED = 3
 """Slowest flows and fullest queues that are named."""
 
+LISTED_LINKS = 4
+"""Links of a deadlock that are named."""
+
 LISTED_PATTERNS = 8
 """Traffic patterns up to which each has completion times of its own."""
 
@@ -70,6 +73,8 @@ class Summary(Mapping[str, Any]):
                 "slowest_flows": _slowest_flows(result.flows),
                 "fullest_queues": _fullest_queues(result.classes),
                 **_losses(result),
+                "deadlocks": [one.to_dict() for one in result.deadlocks],
+                "watchdog": _watchdog(result),
                 "fingerprint": result.fingerprint,
             }
         )
@@ -105,6 +110,8 @@ class Summary(Mapping[str, Any]):
             ("slowest flows", self._slowest_text()),
             ("fullest queues", self._queues_text()),
             ("paused", self._pauses_text()),
+            ("deadlock", self._deadlocks_text()),
+            ("watchdog", self._watchdog_text()),
             ("dropped", self._drops_text()),
             ("marked", self._marks_text()),
             ("sent again", self._again_text()),
@@ -184,6 +191,33 @@ class Summary(Mapping[str, Any]):
             f"{tiers} {'port' if pauses['paused_ports'] == 1 else 'ports'}\n"
             f"{time_text(pauses['paused_ps'])} in all, by {counted(pauses['sent'], 'PAUSE frame')}, "
             f"longest {pauses['longest_link']} for {time_text(pauses['longest_ps'])}"
+        )
+
+    def _deadlocks_text(self) -> str:
+        """Nothing if there is none: a run without pauses need not say so."""
+        texts = []
+        for one in self["deadlocks"][:LISTED]:
+            cycle = one["cycle"]
+            ends = "stands" if one["broken_ps"] is None else f"broken at {time_text(one['broken_ps'])}"
+            links = ", ".join(cycle[:LISTED_LINKS]) + (", ..." if len(cycle) > LISTED_LINKS else "")
+            texts.append(
+                f"formed at {time_text(one['formed_ps'])}, {ends}: "
+                f"{counted(len(cycle), 'link')} wait in a circle: {links}\n"
+                f"  closed by flow {one['closing_flow']} at {one['closing_link']}; in all "
+                f"{counted(one['links'], 'link')} and {counted(one['frames'], 'frame')} "
+                f"({size_text(one['queue_bytes'])}) of {counted(len(one['flows']), 'flow')}"
+            )
+        if len(self["deadlocks"]) > LISTED:
+            texts.append(f"and {len(self['deadlocks']) - LISTED} more")
+        return "\n".join(texts)
+
+    def _watchdog_text(self) -> str:
+        done = self["watchdog"]
+        if not done["mitigated"]:
+            return ""
+        return (
+            f"{counted(done['mitigated'], 'queue')} mitigated, the first at {time_text(done['first_ps'])}, "
+            f"{count_text(done['restored'])} restored"
         )
 
     def _drops_text(self) -> str:
@@ -304,6 +338,19 @@ def _losses(result: Result) -> dict[str, Any]:
         "drops": dict(result.drops_by_reason),
         "marks": int(result.ports["marks"].sum()),
         **{name: int(result.flows[name].sum() + result.connections[name].sum()) for name in totals},
+    }
+
+
+def _watchdog(result: Result) -> dict[str, Any]:
+    """Return how often watchdogs mitigated queues and restored them, and when first."""
+    table = result.tables.get("watchdog")
+    if table is None or not len(table):
+        return {"mitigated": 0, "restored": 0, "first_ps": None}
+    mitigated = table["event"] == "mitigated"
+    return {
+        "mitigated": int(mitigated.sum()),
+        "restored": int((~mitigated).sum()),
+        "first_ps": int(table["time_ps"][mitigated].min()),
     }
 
 

@@ -26,7 +26,7 @@ from fabric.spec.recovery import Recovery
 from fabric.spec.routing import Pin, Routing
 from fabric.spec.run import PacketRecord, QueueRecord, Record, Run, ThroughputRecord
 from fabric.spec.scenario import Scenario
-from fabric.spec.switch import Ecn, Lossy, Pfc, Switch, TrafficClass
+from fabric.spec.switch import Ecn, Lossy, Pfc, Switch, TrafficClass, Watchdog
 from fabric.spec.topology import (
     Clos3,
     FatTree,
@@ -157,5 +157,6 @@ __all__ = [
     "TrainingJob",
     "Transport",
     "Uniform",
+    "Watchdog",
     "host_count",
 ]

@@ -15,9 +15,11 @@ from typing import Literal
 from fabric.spec.base import Problem, Spec, outside
 from fabric.units import Duration, Size
 
-__all__ = ["PacketRecord", "QueueRecord", "Record", "Run", "ThroughputRecord"]
+__all__ = ["DEADLOCK_MODES", "PacketRecord", "QueueRecord", "Record", "Run", "ThroughputRecord"]
 
 LARGEST_SEED = 2**63 - 1
+DEADLOCK_MODES = ("off", "report", "stop")
+"""What `Run.deadlock` can be, by the number that an engine knows it by."""
 SHORTEST_INTERVAL_PS = 1_000
 """No frame starts and ends within 1 ns; finer samples only fill memory."""
 
@@ -52,6 +54,10 @@ class Run(Spec, frozen=True, kw_only=True):
         message has been delivered, and news of it could have come from there. "instant": the very
         instant at which the last ACK reaches that flow's sender, wherever it is, as in simulators with
         one list of events.
+    deadlock : {"off", "report", "stop"}
+        Whether PFC deadlocks are looked for (`docs/deadlock.md`). "report" (default): each is in the result,
+        with the instant at which it formed, its cycle, frames and flows, and the run goes on. "stop": the
+        run ends at the first look that follows, some microseconds later. "off": not.
     """
 
     seed: int = 1
@@ -61,6 +67,7 @@ class Run(Spec, frozen=True, kw_only=True):
     timing: Literal["exact", "ns3"] = "exact"
     ties: Literal["fair", "transmission_start"] = "fair"
     waits: Literal["news", "instant"] = "news"
+    deadlock: Literal["off", "report", "stop"] = "report"
 
     def problems(self) -> Iterator[Problem]:
         yield from outside("seed", self.seed, low=0, high=LARGEST_SEED)

@@ -24,7 +24,7 @@ from fabric.spec.base import Problem, Spec, outside, quantity
 from fabric.spec.decode import did_you_mean
 from fabric.units import Duration, QuantityError, Rate, Size
 
-__all__ = ["BUFFER_LIMIT_BYTES", "Ecn", "Lossy", "Pfc", "Switch", "TrafficClass"]
+__all__ = ["BUFFER_LIMIT_BYTES", "Ecn", "Lossy", "Pfc", "Switch", "TrafficClass", "Watchdog"]
 
 BUFFER_LIMIT_BYTES = 10**12
 """Buffers stay below 1 TB: `free * alpha` is then exact in 64 bits."""
@@ -37,6 +37,7 @@ LARGEST_CLASSES = 8
 LARGEST_WEIGHT = 255
 
 LARGEST_HEADROOM_DELAYS = 1000
+LONGEST_WATCHDOG_PS = 10**15
 LARGEST_PFC_FRAME_BYTES = 1500
 DEFAULT_PFC_ALPHA = 0.125
 """2^-3, as SONiC sets for lossless pools and the HPCC simulator's shift of 3."""
@@ -168,6 +169,47 @@ class Pfc(Spec, frozen=True, kw_only=True):
             yield "frame", self.frame, f"a size from 1 to {LARGEST_PFC_FRAME_BYTES} bytes"
 
 
+class Watchdog(Spec, frozen=True, kw_only=True):
+    """What a switch does about a queue that PFC stops for too long.
+
+    All switches poll at once. A queue of a lossless class is *stalled* at a poll if it holds frames and its
+    peer has paused it since the poll before, or longer. After so many stalled polls in a row that
+    `detection` has passed it is *mitigated*, and later *restored*. The defaults are those of SONiC's `pfcwd`
+    for up to 32 ports (github.com/sonic-net/sonic-utilities, `pfcwd/main.py`: 200 ms each, drop; twice that
+    for 33 to 64 ports). Junos' are `Watchdog(poll="100ms", restore="time")`.
+
+    Parameters
+    ----------
+    detection : Duration
+        A queue that is stalled for so long is mitigated: at the latest one poll after that. Default 200ms.
+    restoration : Duration
+        When it is restored: after its peer has not paused it for so long, or after so much time. Default
+        200ms.
+    poll : Duration
+        From one poll to the next; at most the shorter of the two. Default 200ms.
+    action : {"drop", "forward", "alert"}
+        "drop" (default): what waits in the queue is dropped, and what comes for it until it is restored.
+        "forward": it sends although it is paused. "alert": nothing, but it is in the result.
+    restore : {"quiet", "time"}
+        "quiet" (default, SONiC): once the peer has been quiet for `restoration`. "time" (Junos):
+        `restoration` after the detection, whatever the peer does.
+    """
+
+    detection: Duration = quantity("200ms")
+    restoration: Duration = quantity("200ms")
+    poll: Duration = quantity("200ms")
+    action: Literal["drop", "forward", "alert"] = "drop"
+    restore: Literal["quiet", "time"] = "quiet"
+
+    def problems(self) -> Iterator[Problem]:
+        for name in ("detection", "restoration", "poll"):
+            if not 0 < getattr(self, name) <= LONGEST_WATCHDOG_PS:
+                yield name, getattr(self, name), "a duration above 0 and at most 1000s"
+        if self.poll > min(self.detection, self.restoration):
+            shortest = min(self.detection, self.restoration)
+            yield "poll", self.poll, f"at most the shorter of detection and restoration ({shortest})"
+
+
 class Lossy(Spec, frozen=True, kw_only=True):
     """When a lossy class drops: a threshold on its egress queue.
 
@@ -263,6 +305,8 @@ class Switch(Spec, frozen=True, kw_only=True):
         Of classes with `pfc = true`.
     lossy : Lossy
         Of lossy classes without their own.
+    watchdog : Watchdog, optional
+        What is done about queues that stay paused. None (default): nothing.
     classes : tuple of TrafficClass
         1 to 8. Default: "data" (lossless, marked) and "control" (priority 7, lossy, not marked).
     arbiter : {"fifo", "round_robin"}
@@ -282,6 +326,7 @@ class Switch(Spec, frozen=True, kw_only=True):
     ecn: EcnOrOff = msgspec.field(default_factory=Ecn)
     pfc: Pfc = msgspec.field(default_factory=Pfc)
     lossy: Lossy = msgspec.field(default_factory=Lossy)
+    watchdog: Watchdog | None = None
     classes: tuple[TrafficClass, ...] = msgspec.field(default_factory=_default_classes)
     arbiter: Literal["fifo", "round_robin"] = "fifo"
     cut_through: bool = False

@@ -1,0 +1,106 @@
+"""The exact detection against the definitive criterion, and the static check against both, by chance.
+
+When all sources have stopped and nothing is left to happen, what still waits in switches is deadlocked:
+that is the criterion, and the detection has to say the same, no sooner and no later than in the other
+engine. Routes that the static check calls free of cycles must never end like that.
+`FABRIC_CASES=10000 pytest tests/test_deadlock_random.py --hypothesis-seed=7` tries so many fresh cases.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from dataclasses import replace
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from invariants import Outcome
+from strategies_deadlock import Cyclic, cyclic
+from test_two_engines import Chunk, chunks, compare_engines
+
+from fabric._core import Engine
+from fabric.checks.deadlocks import check_classes
+from fabric.lower import lower
+from fabric.lowered import Lowered
+
+FRESH_CASES = int(os.environ.get("FABRIC_CASES", "0"))
+PROFILE = settings(
+    max_examples=FRESH_CASES or 200,
+    derandomize=not FRESH_CASES,
+    deadline=None,
+    database=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.large_base_example],
+)
+
+
+def can_deadlock(case: Cyclic, lowered: Lowered) -> bool:
+    """What the static check says of the routes of the traffic."""
+    names = [one.name for one in case.scenario.switch.classes]
+    verdicts = check_classes(lowered, case.network, class_names=names, routes="traffic")
+    return any(each.verdict.can_deadlock for each in verdicts)
+
+
+def test_the_verdict_is_that_of_the_drain() -> None:
+    """On the native engine; in "stop" the run is continued as "report", to drain."""
+    seen: Counter[tuple[bool, bool]] = Counter()
+
+    @PROFILE
+    @given(case=cyclic())
+    def same_verdict(case: Cyclic) -> None:
+        lowered = lower(case.scenario, network=case.network)
+        can = can_deadlock(case, lowered)
+        engine = Engine(replace(lowered, deadlock=1, fingerprint=0))
+        assert engine.run() in ("FINISHED", "STALLED")
+        bytes_left = int(engine.columns()["queue_bytes"].sum())
+        channels, frames = engine.deadlocks()
+        assert (bytes_left > 0) == (len(channels) > 0), f"{bytes_left} bytes are left: {channels}"
+        assert can or not len(channels), f"no cycle in the routes, yet {channels}"
+        assert channels["bytes"].sum() == frames["size_bytes"].sum() <= bytes_left
+        stopped = Engine(replace(lowered, deadlock=2, fingerprint=0))
+        assert (stopped.run() == "DEADLOCK") == (len(channels) > 0)
+        first = channels[channels["deadlock"] == 0]
+        found = stopped.deadlocks()[0]
+        assert found[found["deadlock"] == 0].tolist() == first.tolist()
+        seen[can, len(channels) > 0] += 1
+
+    same_verdict()
+    print(f"(can deadlock, did): {dict(seen)}")
+    assert min(seen[False, False], seen[True, False], seen[True, True]) >= 10, seen
+
+
+def test_both_engines_say_the_same() -> None:
+    """Set, frames and instant, whatever the chunks and the window."""
+    seen: Counter[str] = Counter()
+
+    @settings(PROFILE, max_examples=FRESH_CASES or 90)
+    @given(case=cyclic(with_watchdog=True), steps=chunks, window=st.floats(0, 1))
+    def same_bits(case: Cyclic, steps: list[Chunk], window: float) -> None:
+        lowered = lower(case.scenario, network=case.network)
+        outcome = compare_engines(lowered, steps=steps, window=window)
+        seen.update(what_happened(outcome))
+
+    same_bits()
+    print(dict(seen))
+    assert (
+        min(
+            seen[each] for each in ("FINISHED", "STALLED", "DEADLOCK", "several links", "broken", "mitigated")
+        )
+        >= 2
+    ), seen
+
+
+def what_happened(outcome: Outcome) -> list[str]:
+    channels = outcome.deadlocks[0]
+    kinds = [outcome.reason]
+    if len(channels) > 1:
+        kinds.append("several links")
+    if channels["deadlock"].max(initial=0) > 0:
+        kinds.append("several deadlocks")
+    if len({*channels["class"].tolist()}) > 1:
+        kinds.append("several classes")
+    if (channels["broken_ps"] >= 0).any():
+        kinds.append("broken")
+    if len(outcome.rows["watchdog"]):
+        kinds.append("mitigated")
+    return kinds
