@@ -150,8 +150,8 @@ def _with_own(draw: st.DrawFn, each: TrafficClass, frame_bytes: int) -> TrafficC
     return each.replace(pfc=draw(_pfc(frame_bytes)), ecn=draw(_ecn(frame_bytes)))
 
 
-def watchdogs() -> st.SearchStrategy[Watchdog | None]:
-    """None, most often; or one that polls every few microseconds."""
+def watchdogs(*, often: bool = False) -> st.SearchStrategy[Watchdog | None]:
+    """None, or one that polls every few microseconds."""
 
     @st.composite
     def drawn(draw: st.DrawFn) -> Watchdog:
@@ -164,7 +164,7 @@ def watchdogs() -> st.SearchStrategy[Watchdog | None]:
             restore=pick(draw, ("quiet", "time")),
         )
 
-    return st.none() | st.none() | drawn()
+    return st.none() | drawn() if often else st.none() | st.none() | drawn()
 
 
 def _ecn(frame_bytes: int) -> st.SearchStrategy[Ecn]:

@@ -82,7 +82,7 @@ def cyclic(draw: st.DrawFn, *, with_watchdog: bool = False) -> Cyclic:
             )
         )
     topology, network = graph(*cables, default=link(rate, pick(draw, DELAYS), gap=pick(draw, (0, 20))))
-    switch = draw(_switches()).replace(watchdog=draw(watchdogs()) if with_watchdog else None)
+    switch = draw(_switches()).replace(watchdog=draw(watchdogs(often=True)) if with_watchdog else None)
     scenario = Scenario(
         topology=topology,
         switch=switch,

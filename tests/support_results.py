@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from fabric.lower import lower
-from fabric.lowered import ROW, Lowered
+from fabric.lowered import DEADLOCK_CHANNEL, DEADLOCK_FRAME, ROW, Lowered
 from fabric.outcome import Built, build_result
 from fabric.result import Provenance, Result
 from fabric.spec import (
@@ -76,6 +76,9 @@ class CountedEngine:
 
     def rows(self, stream: str) -> Any:
         return np.array(self._rows.get(stream, []), dtype=ROW)
+
+    def deadlocks(self) -> tuple[Any, Any]:
+        return np.zeros(0, DEADLOCK_CHANNEL), np.zeros(0, DEADLOCK_FRAME)
 
 
 def built(scenario: Scenario) -> Built:

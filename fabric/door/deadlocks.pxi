@@ -3,8 +3,9 @@
 from libc.string cimport memcpy
 
 from fabric.engine.deadlock cimport DEADLOCK_OFF, DeadlockChannel, DeadlockFrame
-from fabric.engine.detection cimport find_deadlocks, forget_deadlocks
-from fabric.engine.types cimport u32, u64
+from fabric.engine.deadlock_rows cimport forget_deadlocks
+from fabric.engine.detection cimport find_deadlocks
+from fabric.engine.types cimport u32
 from fabric.engine.world cimport NO_WINDOW, World
 
 

@@ -61,7 +61,6 @@ cdef u64 purpose_key(u64 seed, u64 purpose):
 def _class_profiles(profiles, half_pool_bytes, per_ingress):
     """Rows of `ClassProfile`; where nothing is marked no depth is above Kmin."""
     derived = [(name, _np.int64) for name in ("easy_bytes", "easy_egress_bytes", "direct_bytes")]
-    derived.append(("closed", _np.uint8))
     fields = [(name, _layout.PROFILE[name]) for name in _layout.PROFILE.names]
     table = _np.zeros(profiles.shape, dtype=_np.dtype(fields + derived, align=True))
     for name in _layout.PROFILE.names:

@@ -49,7 +49,7 @@ cdef inline i64 next_halt_or(const World* w, i64 due_ps) noexcept nogil:
     due_ps = sooner(due_ps, sooner(w.faults.next_ps, w.deadlocks.stop_ps))
     if w.watchdog.poll_ps:
         due_ps = sooner(due_ps, w.watchdog.next_ps)
-    if looks(w) and w.now_ps < w.deadlocks.quiet_ps:
+    if looks(w) and (w.hops != w.deadlocks.looked_hops or w.now_ps < w.deadlocks.quiet_ps):
         due_ps = sooner(due_ps, next_look_ps(&w.deadlocks, w.now_ps))
     return due_ps
 

@@ -79,7 +79,6 @@ cdef inline bint show_closed(World* w, u32 port, u8 c, bint closed) noexcept nog
         w.gates[port].profiles = dog.closed[port]
     dog.closed[port][c] = dog.open[port][c]
     if closed:
-        dog.closed[port][c].closed = 1
         dog.closed[port][c].easy_egress_bytes = BELOW_EVERYTHING
     return True
 

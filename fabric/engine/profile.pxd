@@ -48,9 +48,9 @@ cdef struct ClassProfile:           # of one class at one kind of port
     i64 ecn_kmax_bytes
     double ecn_pmax
     i64 easy_bytes                  # while half of the pool is free: an ingress with no more than this,
-    i64 easy_egress_bytes           # and an egress queue with no more than this, are sure to have room for it
+    i64 easy_egress_bytes           # and an egress queue with no more than this, are sure to have room for it;
+                                    # below 0: a watchdog drops what comes for the egress
     i64 direct_bytes                # a larger frame never leaves without having been queued; -1: none does
-    u8 closed                       # a watchdog drops what comes for the egress
 
 cdef enum:
     SHARED_LEVEL = 0xFF             # several classes share the highest level with a candidate

@@ -158,7 +158,7 @@ cdef inline void forward(World* w, Node* n, u32 local, const Gate* gate, Packet*
             transmit(w, out, frame, time_ps)
             return
         charge(n, inward, ingress, frame.size_bytes)
-    elif unlikely(outward.closed != 0):
+    elif unlikely(outward.easy_egress_bytes < 0):
         record_drop(w, out_port, frame, time_ps, WATCHDOG_DROPS)
         return
     else:

@@ -91,10 +91,11 @@ def _texts(result: Result, spread: list[PausedLink], shown: int) -> tuple[str, s
 def _pauses(result: Result) -> list[Pause]:
     table = result.pauses
     columns = (table[name].tolist() for name in ("link", "traffic_class", "begin_ps", "end_ps"))
-    return [
-        Pause(*link.split("->"), traffic_class=name, begin_ps=begin, end_ps=None if end < 0 else end)
-        for link, name, begin, end in zip(*columns, strict=True)
-    ]
+    pauses = []
+    for link, name, begin_ps, end_ps in zip(*columns, strict=True):
+        sender, receiver = link.split("->")
+        pauses.append(Pause(sender, receiver, name, begin_ps, None if end_ps < 0 else end_ps))
+    return pauses
 
 
 def _name(link: PausedLink) -> str:

@@ -240,7 +240,8 @@ class DeadlockSearch:
         return kept
 
     def _describe(self, found: set[Channel], now_ps: int) -> Deadlock:
-        channels, frames = [], []
+        channels: list[tuple[int, ...]] = []
+        frames: list[tuple[int, ...]] = []
         for number, c in found:
             port = self._ports[number]
             switch = self._switches[port.node]
