@@ -265,8 +265,8 @@ def _check_pauses(outcome: Outcome) -> None:
         return
     rows, end_ps = outcome.rows["pause"], outcome.counters["end_ps"]
     is_open = rows["value"] == STILL_PAUSED
-    # a storm pauses without a frame, and a link that goes down ends pauses without one
-    by_frames = len(changes_of(lowered, FaultKind.DOWN, FaultKind.PAUSE)) == 0
+    # a storm pauses without a frame, a link that goes down ends pauses without one, and a watchdog that acts does both
+    by_frames = len(changes_of(lowered, FaultKind.DOWN, FaultKind.PAUSE)) == 0 and not lowered.watchdog_action
     has_ended = outcome.reason == "FINISHED" and by_frames
     assert not (has_ended and is_open.any()), "finished, but a pause is open"
     ends = np.where(is_open, np.maximum(end_ps, rows["time_ps"]), rows["value"])
