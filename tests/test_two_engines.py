@@ -394,7 +394,6 @@ EXPECTED_OF_PROGRAMS = (
     *("FINISHED", "UNTIL", "sent again", "PAUSE", "joins", "copies", "eager", "computing"),
     *("an order of own sends", "slow for a while"),
     *("own sizes", "many frames", "without bytes", "several messages", "in turn"),
-    "ties by start",
 )
 
 
