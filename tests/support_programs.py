@@ -79,13 +79,19 @@ def random_job(rng: random.Random, n_hosts: int, *, most_bytes: int) -> Job:
             eager=rng.random() < 0.3,
         )
         taken.append(ranks)
+    hosts = [rng.randrange(n_hosts) for _ in range(n_ranks)]
+    return Job(program=builder.build(), hosts=hosts, slow=_some_slowness(rng.randrange(2**16), n_ranks))
+
+
+def _some_slowness(seed: int, n_ranks: int) -> tuple[tuple[int, int, int, float], ...]:
+    """Ranks that are slow for a while, in half of the cases; a single number says it all."""
+    rng = random.Random(seed)
     slow = []
     for _ in range(rng.choice([0, 0, 1, 4])):
         begin_ps = rng.randrange(8_000_000)
         end_ps = begin_ps + rng.choice([1, 1_000_000, 2**61])
         slow.append((rng.randrange(n_ranks), begin_ps, end_ps, rng.choice([1.0, 1.5, 7.3])))
-    hosts = [rng.randrange(n_hosts) for _ in range(n_ranks)]
-    return Job(program=builder.build(), hosts=hosts, slow=tuple(slow))
+    return tuple(slow)
 
 
 def _some_template(rng: random.Random, n_ranks: int) -> Template:

@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import cycle
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -32,6 +33,7 @@ from fabric._core import Engine
 from fabric.lower import lookahead_ps, lower
 from fabric.lowered import STREAMS, DropReason, FaultKind, Lowered
 from fabric.reference import Simulator
+from fabric.scenario import load_scenario
 from fabric.spec import (
     FatTree,
     Flow,
@@ -108,6 +110,12 @@ class TestSameBits:
         same_bits()
         rare = {name: seen[name] for name in EXPECTED_OF_FAILURES if seen[name] < 5}
         assert not rare, f"cases that hardly occur, of {seen}"
+
+    @pytest.mark.parametrize(
+        "path", sorted(Path(__file__).with_name("cases").glob("*.toml")), ids=lambda p: p.stem
+    )
+    def test_cases_that_once_differed(self, path: Path) -> None:
+        compare_engines(lower(load_scenario(path)), steps=[("hops", 7)], window=0.5)
 
     @pytest.mark.parametrize("seed", range(40))
     def test_busy_fabrics(self, seed: int) -> None:

@@ -35,7 +35,8 @@ cdef inline void pfc_effect_at_host(World* w, Node* n, u32 port, u8 traffic_clas
     cdef Port* p = &w.ports[port]
     host_advance(w, n, port, p, time_ps)
     take_pfc(w, port, traffic_class, on, time_ps)
-    host_try(w, n, port, p, time_ps)
+    if not on:
+        host_try(w, n, port, p, time_ps)
 
 
 cdef inline void host_arrival(World* w, Node* n, u32 port, u32 link_tag, Packet* frame) noexcept nogil:

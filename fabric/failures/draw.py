@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fabric.keyed_hash import draw, purpose_key, uniform
-from fabric.spec.failures import Corruption, DrawnFailures, Failure, HostHang, LinkDown, SwitchDown
+from fabric.spec.failure_sources import DrawnFailures
+from fabric.spec.failures import Corruption, Failure, HostHang, LinkDown, SwitchDown
 from fabric.topology.network import TIER_CORE, TIER_LEAF, TIER_SCALE_UP, TIER_SPINE, Network
 from fabric.topology.patterns import REDUCER_SUFFIX
 from fabric.units import Duration

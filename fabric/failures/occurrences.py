@@ -16,12 +16,11 @@ import numpy as np
 from fabric.errors import SpecError
 from fabric.failures.draw import draw_failures
 from fabric.failures.log import read_log
+from fabric.spec.failure_sources import DrawnFailures, FailureLog
 from fabric.spec.failures import (
     Corruption,
     DegradedLink,
-    DrawnFailures,
     Failure,
-    FailureLog,
     HostHang,
     LinkDown,
     LinkDrain,

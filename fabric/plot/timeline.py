@@ -51,6 +51,9 @@ MOST_SHAPES = 40
 """Ranks up to which shapes are drawn."""
 
 PIXELS = 1600
+MOST_SHARP = 512
+"""Rows of an image that are at least a pixel high each."""
+
 BEHIND = 0.55
 """How strongly an image shows what runs aside while a rank does nothing else."""
 
@@ -265,7 +268,7 @@ def _image(ax: Axes, pieces: _Drawn, *, n_rows: int, bounds: tuple[int, int], sc
         np.clip(picture, 0, 1),
         extent=(bounds[0] / scale, bounds[1] / scale, n_rows, 0),
         aspect="auto",
-        interpolation="antialiased",
+        interpolation="nearest" if n_rows <= MOST_SHARP else "antialiased",
         zorder=1,
     )
 

@@ -13,14 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from fabric.topology.distance import UNREACHABLE, spread
-from fabric.topology.heights import heights
+from fabric.topology.heights import heights, up_down_links
 from fabric.topology.network import Network
 
 __all__ = ["Distances", "Surveyor"]
 
 BoolArray = npt.NDArray[np.bool_]
 Int64Array = npt.NDArray[np.int64]
-FAR = np.int16(np.iinfo(np.int16).max - 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +59,6 @@ class Surveyor:
         self._edge = host_edge[network.link_a[self._cables]].astype(np.int64)
         self._n_edges = len(first)
         self.heights = heights(network) if up_down else None
-        self._order = None if self.heights is None else np.argsort(self.heights)
 
     def measure(self, up: BoolArray) -> Distances:
         """Distances with only the cables `up` (bool [links])."""
@@ -72,24 +70,7 @@ class Surveyor:
         if self.heights is None:
             spread(network, links, up=up)
             return Distances(links)
-        return self._up_down(links, up)
-
-    def _up_down(self, links: npt.NDArray[np.int16], up: BoolArray) -> Distances:
-        assert self.heights is not None
-        assert self._order is not None
-        below = np.where(links == 0, np.int16(0), FAR)
-        peers = self._peers(up)
-        for row in self._order:
-            lower = peers[row][self.heights[peers[row]] < self.heights[row]]
-            if len(lower):
-                below[row] = np.minimum(below[row], below[lower].min(axis=0) + 1)
-        best = np.minimum(below, FAR)
-        for row in self._order[::-1]:
-            higher = peers[row][self.heights[peers[row]] > self.heights[row]]
-            if len(higher):
-                climb = np.minimum(best[higher].min(axis=0) + 1, FAR)
-                best[row] = np.where(best[row] < FAR, best[row], climb)
-        return Distances(np.where(best < FAR, best, np.int16(UNREACHABLE)), below < FAR)
+        return Distances(*up_down_links(links == 0, self._peers(up), self.heights))
 
     def _peers(self, up: BoolArray) -> list[Int64Array]:
         """Switches at the other end of each switch's cables."""

@@ -205,13 +205,18 @@ class Rerouter:
         is_base: bool,
     ) -> None:
         members = self._members[row]
+        placed: dict[tuple[Group, int], int] = {}
         for edge, group in zip(edges.tolist(), which.tolist(), strict=True):
             left = groups[group]
             if is_base:
                 members[edge] = left
-            if left:
-                places = resilient_group(members.get(edge, ()), left=left, buckets=self._buckets)
-                entries[edge] = self._place(row, places)
+            if not left:
+                continue
+            kind = (members.get(edge, ()), group)
+            if kind not in placed:
+                places = resilient_group(kind[0], left=left, buckets=self._buckets)
+                placed[kind] = self._place(row, places)
+            entries[edge] = placed[kind]
 
     def _place(self, row: int, group: Group) -> int:
         """The entry of a group, which joins its switch's pool if it is new."""

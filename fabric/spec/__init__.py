@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from fabric.spec.base import Spec
 from fabric.spec.congestion import Dctcp, Hpcc, Timely
+from fabric.spec.failure_sources import DrawnFailures, FailureLog, FailureRates
 from fabric.spec.failures import (
     Corruption,
     DegradedLink,
-    DrawnFailures,
     Failure,
-    FailureLog,
-    FailureRates,
     HostHang,
     LinkDown,
     LinkDrain,

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Literal
 
 from fabric.spec.base import Problem, Spec, quantity
-from fabric.spec.failures import LARGEST_TIME_PS
+from fabric.spec.failure_sources import LARGEST_TIME_PS
 from fabric.units import Duration
 
 __all__ = ["Recovery"]

@@ -14,11 +14,10 @@ import msgspec
 
 from fabric.spec.base import Problem, Spec
 from fabric.spec.cross import cross_problems
+from fabric.spec.failure_sources import DrawnFailures, FailureLog
 from fabric.spec.failures import (
     Corruption,
     DegradedLink,
-    DrawnFailures,
-    FailureLog,
     HostHang,
     LinkDown,
     LinkDrain,

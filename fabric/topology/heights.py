@@ -11,14 +11,18 @@ height the one with the lower number is higher.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import numpy.typing as npt
 
+from fabric.topology.distance import UNREACHABLE
 from fabric.topology.network import Network
 
-__all__ = ["heights"]
+__all__ = ["heights", "up_down_links"]
 
 Int64Array = npt.NDArray[np.int64]
+FAR = np.int16(np.iinfo(np.int16).max - 1)
 
 
 def heights(network: Network) -> Int64Array:
@@ -57,6 +61,45 @@ def heights(network: Network) -> Int64Array:
     rank = np.empty(n, dtype=np.int64)
     rank[np.lexsort((-np.arange(n), -depth))] = np.arange(n)
     return rank
+
+
+def up_down_links(
+    attached: npt.NDArray[np.bool_], peers: Sequence[Int64Array], heights: Int64Array
+) -> tuple[npt.NDArray[np.int16], npt.NDArray[np.bool_]]:
+    """Distances of switches from edges over paths that climb and then descend.
+
+    Tables are by destination alone: a switch below which an edge lies always descends to it.
+
+    Parameters
+    ----------
+    attached : numpy.ndarray of bool [switches, edges]
+        Whether an edge's hosts hang on a switch.
+    peers : sequence of numpy.ndarray of int64, one per switch
+        Switches at the other end of its cables that are up.
+    heights : numpy.ndarray of int64 [switches]
+        As of :func:`heights`.
+
+    Returns
+    -------
+    links : numpy.ndarray of int16 [switches, edges]
+        Links on the shortest such path; -1 for none.
+    descends : numpy.ndarray of bool [switches, edges]
+        Whether it only descends.
+    """
+    order = np.argsort(heights)
+    below = np.where(attached, np.int16(0), FAR)
+    for row in order:
+        lower = peers[row][heights[peers[row]] < heights[row]]
+        if len(lower):
+            below[row] = np.minimum(below[row], below[lower].min(axis=0) + 1)
+    below = np.minimum(below, FAR)
+    links = below.copy()
+    for row in order[::-1]:
+        higher = peers[row][heights[peers[row]] > heights[row]]
+        if len(higher):
+            climb = np.minimum(links[higher].min(axis=0) + 1, FAR)
+            links[row] = np.where(below[row] < FAR, below[row], climb)
+    return np.where(links == FAR, np.int16(UNREACHABLE), links), below < FAR
 
 
 def _levels(start: Int64Array, a: Int64Array, b: Int64Array, n: int) -> Int64Array:

@@ -25,6 +25,7 @@ import numpy.typing as npt
 
 from fabric.topology import TIER_SCALE_UP, Network
 from fabric.topology.distance import UNREACHABLE, edge_distances, host_edges
+from fabric.topology.heights import up_down_links
 
 __all__ = ["RouteSet", "find_route_set", "without"]
 
@@ -143,22 +144,9 @@ class RouteSet:
         heights : numpy.ndarray of int64 [switches]
             `fabric.analysis.deadlock.heights` of the network.
         """
-        far = np.int16(np.iinfo(np.int16).max - 1)
-        order = np.argsort(heights)
-        below = np.where(self.links == 0, np.int16(0), far)
-        for row in order:
-            lower = [peer for peer in self.peers(self.switch_ports[row]) if heights[peer] < heights[row]]
-            if lower:
-                below[row] = np.minimum(below[row], below[lower].min(axis=0) + 1)
-        below = np.minimum(below, far)
-        links = below.copy()
-        for row in order[::-1]:
-            higher = [peer for peer in self.peers(self.switch_ports[row]) if heights[peer] > heights[row]]
-            if higher:
-                climb = np.minimum(links[higher].min(axis=0) + 1, far)
-                links[row] = np.where(below[row] < far, below[row], climb)
-        links = np.where(links == far, np.int16(UNREACHABLE), links)
-        return replace(self, links=links, heights=heights, descends=below < far)
+        peers = [self.peers(ports) for ports in self.switch_ports]
+        links, descends = up_down_links(self.links == 0, peers, heights)
+        return replace(self, links=links, heights=heights, descends=descends)
 
     def unreached(self) -> int:
         """Entries (switch, edge) at which frames enter that have no route."""
