@@ -265,7 +265,7 @@ def _check_pauses(outcome: Outcome) -> None:
         return
     rows, end_ps = outcome.rows["pause"], outcome.counters["end_ps"]
     is_open = rows["value"] == STILL_PAUSED
-    # a storm pauses without a frame, a link that goes down ends pauses without one, and a watchdog that acts does both
+    # a storm pauses without a frame, a link that goes down ends pauses without one, a watchdog does both
     by_frames = len(changes_of(lowered, FaultKind.DOWN, FaultKind.PAUSE)) == 0 and not lowered.watchdog_action
     has_ended = outcome.reason == "FINISHED" and by_frames
     assert not (has_ended and is_open.any()), "finished, but a pause is open"
