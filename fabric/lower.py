@@ -215,7 +215,7 @@ def _watchdog_fields(watchdog: Watchdog | None) -> dict[str, Any]:
         "watchdog_poll_ps": poll_ps,
         "watchdog_detect_polls": -(-int(watchdog.detection) // poll_ps),
         "watchdog_restore_polls": -(-int(watchdog.restoration) // poll_ps),
-        "watchdog_restores_by_time": int(watchdog.restore == "time"),
+        "watchdog_restores_by_time": int(watchdog.restore == "time" and watchdog.action != "alert"),
         "watchdog_action": WATCHDOG_ACTIONS.index(watchdog.action),
     }
 

@@ -192,7 +192,7 @@ class Watchdog(Spec, frozen=True, kw_only=True):
         "forward": it sends although it is paused. "alert": nothing, but it is in the result.
     restore : {"quiet", "time"}
         "quiet" (default, SONiC): once the peer has been quiet for `restoration`. "time" (Junos):
-        `restoration` after the detection, whatever the peer does.
+        `restoration` after the detection, whatever the peer does; an alert always ends with "quiet".
     """
 
     detection: Duration = quantity("200ms")
