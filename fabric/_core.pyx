@@ -10,7 +10,7 @@ from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from libc.string cimport memset
 
 from fabric.engine.build cimport allocate, allocate_turns, free_world, place_nodes
-from fabric.engine.detection cimport allocate_detection
+from fabric.engine.detection cimport prepare_detection
 from fabric.engine.mitigation cimport allocate_watchdog
 from fabric.engine.types cimport i64, u64
 from fabric.engine.window cimport run_windows
@@ -88,7 +88,8 @@ cdef class Engine:
             raise MemoryError(f"no memory for {lowered.n_hosts} hosts")
         if not place_nodes(self.w):
             raise MemoryError(f"no memory for {lowered.n_nodes} nodes")
-        if not allocate_detection(self.w) or not allocate_watchdog(self.w):
+        prepare_detection(self.w)
+        if not allocate_watchdog(self.w):
             raise MemoryError(f"no memory for {lowered.n_ports} ports")
         fill_flows(self.w)
         if lowered.program is not None:

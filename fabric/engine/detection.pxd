@@ -28,24 +28,32 @@ cdef inline i64 next_look_ps(const Deadlocks* d, i64 after_ps) noexcept nogil:
     return (after_ps // d.interval_ps + 1) * d.interval_ps
 
 
-cdef inline bint allocate_detection(World* w) noexcept nogil:
-    """Scratch of the search; False without memory. Untouched memory stays the system's."""
+cdef inline void prepare_detection(World* w) noexcept nogil:
+    """What the search has to know of the fabric."""
     cdef Deadlocks* d = &w.deadlocks
-    cdef u64 pairs = <u64>w.n_ports * w.n_classes + 1
     cdef u32 port
     d.interval_ps = LOOKAHEADS_A_LOOK * d.lookahead_ps
     d.stop_ps = NEVER
     if d.mode == DEADLOCK_OFF:
-        return True
+        return
     for port in range(w.n_ports):
         d.longest_wire_ps = later(d.longest_wire_ps, wire_ps(w, port))
         if w.port_node[port] >= w.n_hosts and w.port_node[w.port_peer[port]] >= w.n_hosts:
             w.ports[port].odd |= ODD_TRUNK
+
+
+cdef inline bint allocate_detection(World* w) noexcept nogil:
+    """Scratch of the search, before the first; False without memory."""
+    cdef Deadlocks* d = &w.deadlocks
+    cdef u64 pairs = <u64>w.n_ports * w.n_classes + 1
+    if d.pooled != NULL:
+        return True
     d.caught = <u32*>calloc(pairs, sizeof(u32))
     d.waits = <u8*>calloc(pairs, 1)
     d.kept = <i64*>calloc(pairs, sizeof(i64))
-    d.pooled = <i64*>calloc(<u64>w.n_nodes + 1, sizeof(i64))
-    return d.caught != NULL and d.waits != NULL and d.kept != NULL and d.pooled != NULL
+    if d.caught != NULL and d.waits != NULL and d.kept != NULL:
+        d.pooled = <i64*>calloc(<u64>w.n_nodes + 1, sizeof(i64))
+    return d.pooled != NULL
 
 
 cdef inline void find_deadlocks(World* w, i64 last_ps, i64 latest_ps) noexcept nogil:
@@ -53,6 +61,11 @@ cdef inline void find_deadlocks(World* w, i64 last_ps, i64 latest_ps) noexcept n
     cdef Deadlocks* d = &w.deadlocks
     cdef i64 formed_ps
     cdef u32 k
+    if d.paused_links == 0:
+        return
+    if not allocate_detection(w):
+        w.out_of_memory = 1
+        return
     while True:
         gather_members(w)
         if w.out_of_memory or d.n_members == 0 or not wait_at(w, last_ps):
