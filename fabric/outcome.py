@@ -8,8 +8,9 @@ itself.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -18,7 +19,7 @@ import numpy.typing as npt
 from fabric.analysis.ideal import PathTimes, ideal_delivery_ps, serialisation_ps
 from fabric.errors import SimulationError
 from fabric.loads import busiest_ports, group_bytes
-from fabric.lowered import ON_ITS_WAY, POSTED, ROW, DropReason, Lowered
+from fabric.lowered import DEADLOCK_CHANNEL, DEADLOCK_FRAME, ON_ITS_WAY, POSTED, ROW, DropReason, Lowered
 from fabric.result import Category, Labels, Provenance, Result, Table
 from fabric.result.collect import (
     connection_table,
@@ -119,7 +120,19 @@ def build_result(
     waiting = engine.waiting() if status == "STALLED" and built.jobs else nothing
     counters = {name: int(value) for name, value in columns["counters"].items()}
     ended = status in ("FINISHED", "STALLED", "DEADLOCK")
-    channels, frames = engine.deadlocks()
+    lost = set()
+
+    def kept(name: str, read: Callable[[], Any], otherwise: Any) -> Any:
+        """What an engine has recorded, or nothing if there is no memory for it."""
+        try:
+            return read()
+        except (SimulationError, MemoryError):
+            lost.add(name)
+            return otherwise
+
+    no_deadlocks = np.zeros(0, dtype=DEADLOCK_CHANNEL), np.zeros(0, dtype=DEADLOCK_FRAME)
+    channels, frames = kept("deadlocks", engine.deadlocks, no_deadlocks)
+    watched = kept("watchdog", partial(engine.rows, "watchdog"), np.zeros(0, dtype=ROW))
     duration_ps = counters["end_ps"] if ended else int(engine.now_ps)
     recorded = recorded_tables(lowered)
     tables: dict[str, Table] = {
@@ -132,18 +145,13 @@ def build_result(
         "ranks": rank_table(columns, lowered=lowered, labels=operations, nodes=labels.nodes),
         "deadlock_links": deadlock_link_table(channels, lowered=lowered, labels=labels),
         "deadlock_frames": deadlock_frame_table(frames, lowered=lowered, labels=labels),
-        "watchdog": watchdog_table(engine.rows("watchdog"), labels=labels),
+        "watchdog": watchdog_table(watched, labels=labels),
         "waiting": waiting_table(*waiting, columns, lowered=lowered, labels=operations),
     }
     if any(job.purpose is not None for job in built.jobs):
         tables |= training_tables(columns, built=built, operations=operations, ports=tables["ports"])
-    lost = set()
     for name, stream in STREAM_OF.items():
-        try:
-            rows = engine.rows(stream)
-        except (SimulationError, MemoryError):
-            rows = np.zeros(0, dtype=ROW)
-            lost.add(name)
+        rows = kept(name, partial(engine.rows, stream), np.zeros(0, dtype=ROW))
         tables[name] = series_table(name, rows, lowered=lowered, labels=labels)
     if lost & recorded:
         names = ", ".join(sorted(lost & recorded))

@@ -70,7 +70,10 @@ def _failure(draw: st.DrawFn, network: Network, classes: list[str]) -> Any:
     lasts = draw(st.none() | st.sampled_from(TIMES_PS[1:]) | st.integers(1, 40_000_000))
     if lasts is not None:
         time["lasts"] = lasts
-    arrow = network.port_arrow(draw(st.integers(0, network.n_ports - 1)))
+    # hosts come first, with their ports
+    arrow = network.port_arrow(
+        draw(st.integers(0, network.n_ports - 1) | st.integers(0, network.n_hosts - 1))
+    )
     link = arrow.replace("->", "-") if draw(st.booleans()) else arrow
     host = network.names[draw(st.integers(0, network.n_hosts - 1))]
     switch = network.names[draw(st.integers(network.n_hosts, network.n_nodes - 1))]

@@ -31,6 +31,11 @@ OPTIONS = {
     "in_network": {"fan_in": (32, 32)},
 }
 KINDS = "{0[0]}-{0[1]}".format
+LONG = {("all_reduce", "bidirectional_ring"), ("all_to_all", "bruck")}
+ON_MANY = [
+    pytest.param(which, marks=pytest.mark.exhaustive if which in LONG else pytest.mark.slow)
+    for which in ALGORITHMS
+]
 
 
 @pytest.mark.parametrize("which", ALGORITHMS, ids=KINDS)
@@ -41,8 +46,7 @@ def test_every_algorithm_does_what_it_promises(which: tuple[str, str]) -> None:
             check_template(build_template(collective, algorithm=name, n_ranks=n_ranks, **options))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("which", ALGORITHMS, ids=KINDS)
+@pytest.mark.parametrize("which", ON_MANY, ids=KINDS)
 def test_on_a_thousand_ranks(which: tuple[str, str]) -> None:
     collective, name = which
     options = OPTIONS.get(name, {})

@@ -163,7 +163,7 @@ def crossed() -> Job:
 class TestEndsThatNeverCome:
     def test_crossed_orders(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """The run ends, and says who waits where for whom."""
-        monkeypatch.setattr("fabric.simulate.build_jobs", lambda scenario, network: [crossed()])
+        monkeypatch.setattr("fabric.simulate.scenario_jobs", lambda scenario, network: [crossed()])
         scenario = fabric.Scenario(
             topology=fabric.SingleSwitch(hosts=2), traffic=[fabric.Collective(algorithm="ring", size=2000)]
         )

@@ -75,14 +75,21 @@ def part_ms(name: str, part: str, step: int = 0) -> float:
 
 TRUNKS = ("leaf->spine", "spine->leaf")
 
-SLOW = {
-    *("websearch without DCQCN", "link_failure_1024", "llama3_405b_step"),
-    *(f"moe_node_limited ({copies})" for copies in ("expert", "rank", "server")),
-    *(f"oversubscribed_step ({ratio})" for ratio in (1.0, 1.2, 1.5)),
+LONG = {
+    **dict.fromkeys(
+        (
+            *("websearch without DCQCN", "link_failure_1024", "moe_node_limited (server)"),
+            *(f"oversubscribed_step ({ratio})" for ratio in (1.0, 1.2, 1.5)),
+        ),
+        pytest.mark.slow,
+    ),
+    **dict.fromkeys(
+        ("llama3_405b_step", "moe_node_limited (expert)", "moe_node_limited (rank)"), pytest.mark.exhaustive
+    ),
 }
-"""Cases that take more than 5 s."""
+"""Cases that take more than 5 s, or up to a minute."""
 
-MARKED = [pytest.param(name, marks=[pytest.mark.slow] * (name in SLOW)) for name in script.CASES]
+MARKED = [pytest.param(name, marks=LONG.get(name, ())) for name in script.CASES]
 
 
 class TestExpected:

@@ -101,7 +101,7 @@ class TestSameBits:
         """Something fails in every case, and all that can come of it does among them."""
         seen: Counter[str] = Counter()
 
-        @settings(PROFILE, max_examples=FRESH_CASES or 150)
+        @settings(PROFILE, max_examples=FRESH_CASES or 250)
         @given(scenario=scenarios(failing=True), steps=chunks, window=st.floats(0, 1))
         def same_bits(scenario: Scenario, steps: list[Chunk], window: float) -> None:
             seen.update(what_happened(compare_engines(lower(scenario), steps=steps, window=window)))

@@ -12,10 +12,13 @@ from support_reference_runs import RUNS, write_folder
 from fabric.cli import main
 from fabric.validation import validate
 
-LONG = {"S4_two_dctcp", "S7_ring8_1sw_none", "S8_a2a16_ls_none", "S6_victim_none_buf2"}
-"""More than 5 s."""
+LONG = {
+    "S4_two_dctcp": pytest.mark.exhaustive,
+    **dict.fromkeys(("S7_ring8_1sw_none", "S8_a2a16_ls_none", "S6_victim_none_buf2"), pytest.mark.slow),
+}
+"""More than 5 s, or half a minute."""
 
-MARKED = [pytest.param(name, marks=[pytest.mark.slow] * (name in LONG)) for name in RUNS]
+MARKED = [pytest.param(name, marks=LONG.get(name, ())) for name in RUNS]
 
 
 @pytest.mark.parametrize("name", MARKED)
