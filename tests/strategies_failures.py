@@ -19,6 +19,7 @@ from fabric.spec import (
     LinkDown,
     LinkDrain,
     LinkFlap,
+    Paths,
     PfcStorm,
     Recovery,
     Scenario,
@@ -40,6 +41,9 @@ def with_failures(draw: st.DrawFn, scenario: Scenario) -> Scenario:
     network = build_network(scenario.topology)
     names = [each.name for each in scenario.switch.classes]
     failures = draw(st.lists(_failure(network, names), min_size=1, max_size=4))
+    first, second = (network.port_arrow(port) for port in (0, 1))
+    if first.split("->")[0] == second.split("->")[0] and draw(st.booleans()):
+        failures.append(LinkDown(link=first, at=draw(st.sampled_from(TIMES_PS))))
     choices = ("ecmp", "up_down", "end_host", "none")
     plain = scenario.routing.weights == "equal" and scenario.routing.choice == "ecmp"
     delays_ps = st.sampled_from(DELAYS_PS)
@@ -53,6 +57,8 @@ def with_failures(draw: st.DrawFn, scenario: Scenario) -> Scenario:
         failover=pick(draw, ("next_port", "next_port", "none")),
         buckets=pick(draw, (4, 1, 16)),
     )
+    if recovery.reroute == "end_host" and draw(st.booleans()):
+        scenario = scenario.replace(transport=scenario.transport.replace(paths=Paths()))
     return scenario.replace(
         failures=tuple(failures),
         recovery=recovery,
