@@ -266,7 +266,9 @@ def _check_pauses(outcome: Outcome) -> None:
     rows, end_ps = outcome.rows["pause"], outcome.counters["end_ps"]
     is_open = rows["value"] == STILL_PAUSED
     # a storm pauses without a frame, a link that goes down ends pauses without one, a watchdog does both
-    by_frames = len(changes_of(lowered, FaultKind.DOWN, FaultKind.PAUSE)) == 0 and not lowered.watchdog_action
+    by_frames = len(changes_of(lowered, FaultKind.DOWN, FaultKind.PAUSE)) == 0 and not (
+        lowered.watchdog_poll_ps and lowered.watchdog_action
+    )
     has_ended = outcome.reason == "FINISHED" and by_frames
     assert not (has_ended and is_open.any()), "finished, but a pause is open"
     ends = np.where(is_open, np.maximum(end_ps, rows["time_ps"]), rows["value"])
