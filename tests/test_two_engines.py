@@ -463,12 +463,14 @@ def what_happened(outcome: Outcome) -> Iterator[str]:
 def has_automatic_headroom(scenario: Scenario) -> bool:
     """Whether all that lossless classes can send after a PAUSE is provided for.
 
-    Not so in the timing of ns-3, which beats the wire, where control frames ignore PAUSE, and where links
-    come up again, over which nothing is paused yet.
+    Not so in the timing of ns-3, which beats the wire, where control frames ignore PAUSE, where links come up
+    again, over which nothing is paused yet, and where a watchdog lets frames go in spite of PAUSE.
     """
     own = (each.pfc for each in scenario.switch.classes if isinstance(each.pfc, Pfc))
     bounds = all(
         pfc.headroom == "auto" and pfc.headroom_delays is None for pfc in (scenario.switch.pfc, *own)
     )
     exact = scenario.run.timing == "exact" and not scenario.nic.control_ignores_pause
-    return bounds and exact and not scenario.failures
+    watchdog = scenario.switch.watchdog
+    obeyed = watchdog is None or watchdog.action == "alert"
+    return bounds and exact and obeyed and not scenario.failures
