@@ -239,7 +239,7 @@ class TestPrograms:
         """Beside any traffic; and all that can happen to one does among the cases."""
         seen: Counter[str] = Counter()
 
-        @settings(PROFILE, max_examples=FRESH_CASES or 120)
+        @settings(PROFILE, max_examples=FRESH_CASES or 300)
         @given(both=scenarios_with_programs(), steps=chunks, window=st.floats(0, 1))
         def same_bits(both: tuple[Scenario, Job], steps: list[Chunk], window: float) -> None:
             scenario, job = both
