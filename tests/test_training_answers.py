@@ -1,0 +1,86 @@
+"""What the headers of the shipped training scenarios say, held to what these give."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from support_scenarios import EXPECTED, part_ms, result_of, step_ms
+
+from fabric.step import StepReport
+
+
+class TestTrainingAnswers:
+    """What the headers of training scenarios say."""
+
+    def test_a_pipeline_pays_its_messages(self) -> None:
+        frames, rest = divmod(2 * 2048 * 4096, 4096)
+        message_ms = (frames * 4178 * 8 / 400e3 + 0.5 + 1.5 + 0.08356) / 1e3 + rest
+        assert step_ms("pipeline_1f1b as GPipe") == pytest.approx(138 + 14 * message_ms, rel=1e-4)
+        assert step_ms("pipeline_1f1b") == pytest.approx(151.75, abs=5e-3)
+        assert part_ms("pipeline_1f1b", "compute_ps") == 96
+
+    def test_one_late_rank_makes_the_step_late_by_that(self) -> None:
+        late = step_ms("straggler", 1) - step_ms("straggler without", 1)
+        assert late == pytest.approx(500, rel=1e-5)
+        report = StepReport(result_of("straggler"))
+        assert "rank 5 on host5 for 100 % of it" in str(report) or "rank 5 on host5 for 99" in str(report)
+        path = report.critical[report.critical["step"] == 1]
+        assert path["rank"][path["what"] == "pause"].tolist() == [5]
+
+    def test_experts_dealt_and_drawn(self) -> None:
+        found = [step_ms(f"moe_uniform ({kind})") for kind in ("dealt", "uniform", "Zipf")]
+        assert found == pytest.approx([8.67, 8.90, 22.54], abs=5e-3)
+
+    def test_a_hot_expert_and_its_remedies(self) -> None:
+        kinds = ("hot", "balanced", "capacity 1.25", "replicas", "regrouped")
+        found = [step_ms(f"moe_hot_expert ({kind})") for kind in kinds]
+        assert found == pytest.approx([35.57, 8.67, 8.75, 9.03, 37.63], abs=5e-3)
+        queues = [EXPECTED[f"moe_hot_expert ({kind})"]["queue_peak_bytes"] for kind in kinds]
+        assert [queues[0], queues[4]] == pytest.approx([21.6e6, 8.8e6], rel=5e-3)
+        ports = result_of("moe_hot_expert (hot)").ports
+        assert ports["link"][np.argmax(ports["queue_peak_bytes"])] == "leaf0->host0"
+        assert EXPECTED["moe_hot_expert (hot)"]["paused_ps"] > 0
+        assert EXPECTED["moe_hot_expert (regrouped)"]["paused_ps"] == 0
+
+    def test_copies_to_servers(self) -> None:
+        found = [step_ms(f"moe_node_limited ({kind})") for kind in ("expert", "rank", "server")]
+        assert found == pytest.approx([51.96, 49.85, 42.15], abs=5e-3)
+
+    def test_compression_wins_until_its_break_even(self) -> None:
+        dense = step_ms("topk_compression (dense)")
+        won = {
+            share: dense - step_ms(f"topk_compression (Top-K {share} %)")
+            for share in ("1.25", "5", "10", "11", "12.5")
+        }
+        assert won["1.25"] / dense == pytest.approx(0.42, abs=5e-3)
+        assert won["11"] == pytest.approx(0.81, abs=5e-3)
+        assert won["12.5"] == pytest.approx(-0.56, abs=5e-3)
+        sent = [
+            result_of(f"topk_compression ({kind})").connections["size_bytes"].sum()
+            for kind in ("dense", "Top-K 1.25 %")
+        ]
+        assert sent[0] / sent[1] == pytest.approx(10, rel=1e-3)
+
+    def test_packing(self) -> None:
+        found = [step_ms(f"sequence_packing ({how})") for how in ("none", "in_order", "longest_first")]
+        assert found == pytest.approx([836.6, 163.1, 155.4], abs=0.05)
+        waits = [part_ms(f"sequence_packing ({how})", "waiting_ps") for how in ("in_order", "longest_first")]
+        assert waits == pytest.approx([6.16, 0.39], abs=5e-3)
+
+    def test_an_asynchronous_checkpoint_costs_its_copy(self) -> None:
+        kinds = ("none", "synchronous", "asynchronous", "at 50 Gbit/s")
+        mean = [
+            (step_ms(f"checkpoint_burst ({kind})", 0) + step_ms(f"checkpoint_burst ({kind})", 1)) / 2
+            for kind in kinds
+        ]
+        assert mean == pytest.approx([30.87, 41.86, 32.87, 32.87], abs=5e-3)
+        assert mean[2] - mean[0] == pytest.approx(2.0, abs=1e-6)
+
+    def test_oversubscription_of_a_step(self) -> None:
+        one, more, most = (step_ms(f"oversubscribed_step ({ratio})") for ratio in (1.0, 1.2, 1.5))
+        assert [more / one, most / one] == pytest.approx([1.05, 1.23], abs=5e-3)
+
+    def test_a_step_of_the_shape_of_a_large_model(self) -> None:
+        parts = ("duration_ps", "compute_ps", "bubble_ps", "exposed_ps")
+        found = [part_ms("llama3_405b_step", part) for part in parts]
+        assert found == pytest.approx([139.3, 39.9, 50.7, 48.6], abs=0.05)
