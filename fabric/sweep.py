@@ -13,7 +13,7 @@ import math
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from fabric.simulate import EngineName, run
 from fabric.spec import Scenario
 from fabric.spec.sweep import is_path
 
-__all__ = ["SweepResult", "SweepRun", "run_sweep", "save_sweep", "sweep_runs"]
+__all__ = ["SweepResult", "SweepRun", "run_each", "run_sweep", "save_sweep", "sweep_runs"]
 
 KIND = "kind"
 
@@ -170,12 +170,25 @@ def run_sweep(
     [2906600, 2887880]
     """
     described = scenario if isinstance(scenario, Scenario) else load_scenario(os.fspath(scenario))
-    runs = sweep_runs(described)
+    return run_each(described, lambda one: run(one, engine=engine, progress=progress))
+
+
+def run_each(scenario: Scenario, run_one: Callable[[Scenario], Result]) -> SweepResult:
+    """Run every combination of a scenario's sweep in a way of the caller's; as :func:`run_sweep` otherwise.
+
+    Parameters
+    ----------
+    scenario : Scenario
+        With a `sweep`.
+    run_one : callable
+        Takes each combination, a `Scenario` without a sweep, and returns its result.
+    """
+    runs = sweep_runs(scenario)
     results: list[Result] = []
     interrupted = False
     for one in runs:
         try:
-            results.append(run(one.scenario, engine=engine, progress=progress))
+            results.append(run_one(one.scenario))
             interrupted = results[-1].status == "INTERRUPTED"
         except KeyboardInterrupt:
             if not results:
@@ -183,7 +196,7 @@ def run_sweep(
             interrupted = True
         if interrupted:
             break
-    return SweepResult(described.name, tuple(runs[: len(results)]), tuple(results), interrupted)
+    return SweepResult(scenario.name, tuple(runs[: len(results)]), tuple(results), interrupted)
 
 
 def save_sweep(sweep: SweepResult, directory: str | os.PathLike[str]) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from fabric.spec import Scenario
     from fabric.sweep import SweepResult
 
-__all__ = ["add", "swept"]
+__all__ = ["add", "run_combinations", "swept"]
 
 FEW_SIZES = 6
 """Different sizes of flows up to which completion times say more than slowdown by size."""
@@ -76,7 +76,9 @@ def _run(options: argparse.Namespace) -> int:
     target = out_path(options) or Path("results", file_name(scenario.name, options.sources[0]))
     scenario = swept(scenario, options.sweep)
     if scenario.sweep:
-        return _run_sweep(scenario, target, options)
+        from fabric.sweep import run_sweep
+
+        return run_combinations(scenario, target, options, run_sweep=run_sweep)
     check_target(target)
     simulation = Simulation(scenario, engine=options.engine)
     with InterruptRequest(patient=True) as interrupt:
@@ -128,11 +130,14 @@ def _compared(sweep: SweepResult) -> Axes:
     return comparison(table, axes=sweep.axes, columns=(shown, "queue_peak_bytes"))[0]
 
 
-def _run_sweep(scenario: Scenario, target: Path, options: argparse.Namespace) -> int:
+def run_combinations(
+    scenario: Scenario, target: Path, options: argparse.Namespace, *, run_sweep: Callable[..., SweepResult]
+) -> int:
+    """Run a sweep in a way of the command's, print its table, save its results and picture."""
     from fabric.interrupt import InterruptRequest
     from fabric.io.files import write_whole
     from fabric.plot import to_image
-    from fabric.sweep import check_sweep_target, run_sweep, save_sweep, sweep_runs
+    from fabric.sweep import check_sweep_target, save_sweep, sweep_runs
 
     runs = sweep_runs(scenario)
     check_sweep_target(target, runs)

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fabric.cli.common import DONE, INTERRUPTED, add_overrides, file_name, load, out_path
-from fabric.cli.run import swept
+from fabric.cli.run import run_combinations, swept
 from fabric.errors import SpecError
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def add(commands: Any) -> None:
 def _step(options: argparse.Namespace) -> int:
     from fabric.interrupt import InterruptRequest
     from fabric.io.directory import check_target
-    from fabric.step import run_step
+    from fabric.step import run_step, run_step_sweep
 
     overrides = [*options.set, *([] if options.seed is None else [f"run.seed={options.seed}"])]
     scenario = swept(load(options.scenario, overrides), options.sweep)
@@ -54,7 +54,7 @@ def _step(options: argparse.Namespace) -> int:
     if options.scale is not None:
         return _scale(scenario, target, options)
     if scenario.sweep:
-        return _sweep(scenario, target, options)
+        return run_combinations(scenario, target, options, run_sweep=run_step_sweep)
     check_target(target)
     with InterruptRequest(patient=True) as interrupt:
         report = run_step(scenario, engine=options.engine, progress=False if options.quiet else None)
@@ -72,26 +72,6 @@ def _timeline(report: StepReport) -> dict[str, bytes]:
     if not len(report.steps):
         return {}
     return {"timeline.png": to_image(timeline(report.result))}
-
-
-def _sweep(scenario: Scenario, target: Path, options: argparse.Namespace) -> int:
-    from fabric.io.files import write_whole
-    from fabric.plot import step_shares, to_image
-    from fabric.step import run_step_sweep
-    from fabric.sweep import check_sweep_target, save_sweep, sweep_runs
-
-    check_sweep_target(target, sweep_runs(scenario))
-    sweep = run_step_sweep(scenario, engine=options.engine, progress=False if options.quiet else None)
-    table = sweep.table
-    save_sweep(sweep, target)
-    if not options.no_plot:
-        picture = to_image(step_shares(table, axes=sweep.axes, title_text=scenario.name))
-        write_whole(target / "sweep.png", picture)
-    if not options.quiet:
-        head = ": ".join(part for part in (scenario.name, scenario.question) if part)
-        print(*([head] if head else []), table.text(), "", f"  results   {target}", sep="\n")
-        print(*([] if options.no_plot else [f"  picture   {target / 'sweep.png'}"]), sep="\n")
-    return INTERRUPTED if sweep.results[-1].status == "INTERRUPTED" else DONE
 
 
 def _scale(scenario: Scenario, target: Path, options: argparse.Namespace) -> int:

@@ -12,7 +12,7 @@ from fabric.simulate import EngineName, Simulation
 from fabric.spec import Scenario, Training
 from fabric.step.ideal import ideal_steps
 from fabric.step.report import StepReport
-from fabric.sweep import SweepResult, sweep_runs
+from fabric.sweep import SweepResult, run_each
 
 __all__ = ["run_step", "run_step_sweep"]
 
@@ -76,13 +76,8 @@ def run_step_sweep(
     Returns
     -------
     SweepResult
-        Its table has the numbers of steps; a `StepReport` of each result says the rest.
+        Its table has the numbers of steps; a `StepReport` of each result says the rest. Ctrl-C ends the
+        sweep; what had been run until then is in it.
     """
     loaded = scenario if isinstance(scenario, Scenario) else load_scenario(Path(scenario))
-    runs = sweep_runs(loaded)
-    results = []
-    for one in runs:
-        results.append(run_step(one.scenario, engine=engine, progress=progress).result)
-        if results[-1].status == "INTERRUPTED":
-            break
-    return SweepResult(loaded.name, tuple(runs[: len(results)]), tuple(results))
+    return run_each(loaded, lambda one: run_step(one, engine=engine, progress=progress).result)
