@@ -52,6 +52,19 @@ compute = { kind = "given", forward = "10us" }
         assert Path("scale/scale.png").exists()
         assert main(["step", file, "--scale", "two"]) == 2
 
+    def test_ctrl_c_keeps_what_was_run(
+        self, file: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        def second_is_interrupted(scenario: fabric.Scenario, **options: Any) -> StepReport:
+            if scenario.name.endswith("(2)"):
+                raise KeyboardInterrupt
+            return fabric.run_step(scenario, **options)
+
+        monkeypatch.setattr("fabric.step.run.run_step", second_is_interrupted)
+        assert main(["step", file, "--sweep", "run.seed=1,2,3"]) == 130
+        assert capsys.readouterr().err == "fabric: interrupted after 1 of 3 runs, saving what was recorded\n"
+        assert sorted(path.name for path in Path("results/tiny").iterdir()) == ["1", "sweep.csv"]
+
     def test_other_commands_make_sense_of_the_file(
         self, file: str, capsys: pytest.CaptureFixture[str]
     ) -> None:
