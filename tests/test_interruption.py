@@ -7,16 +7,29 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import fabric
+from fabric.bench import Bench, bench_csv, run_bench
 from fabric.cli import main
 from fabric.result import Result
+from fabric.scenario import dump_scenario
 from fabric.simulate import Simulation, run
-from fabric.spec import Incast, LeafSpine, Permutation, QueueRecord, Record, Scenario
+from fabric.spec import (
+    Collective,
+    Incast,
+    LeafSpine,
+    Permutation,
+    QueueRecord,
+    Record,
+    Scenario,
+    SingleSwitch,
+)
 
 ROOT = Path(fabric.__file__).resolve().parent.parent
 
@@ -125,6 +138,49 @@ def test_again_while_drawing_it_is_saved_already(
     assert "flows not delivered" in printed
     assert "no picture: interrupted" in printed
     assert Result.load("out").status == "INTERRUPTED"
+
+
+SIZES = [1000, 2000, 4000]
+
+
+class TestBench:
+    """What was measured is kept, whether the run of a size stops at the end of a chunk or at once."""
+
+    RING = Scenario(topology=SingleSwitch(hosts=4), traffic=(Collective(algorithm="ring"),), name="four")
+
+    @pytest.fixture(params=["end of a chunk", "at once"])
+    def third_is_interrupted(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+        def third(scenario: Scenario, **how: Any) -> Result:
+            entry = scenario.traffic[0]
+            assert isinstance(entry, Collective)
+            if entry.size != SIZES[2]:
+                return run(scenario, **how)
+            if request.param == "at once":
+                raise KeyboardInterrupt
+            return replace(run(scenario, **how), status="INTERRUPTED")
+
+        monkeypatch.setattr("fabric.bench.measure.run", third)
+
+    @pytest.mark.usefixtures("third_is_interrupted")
+    def test_the_sizes_before_are_kept(self) -> None:
+        part = run_bench(Bench(scenario=self.RING, sizes=SIZES))
+        assert bench_csv(part) == bench_csv(run_bench(Bench(scenario=self.RING, sizes=SIZES[:2])))
+
+    @pytest.mark.usefixtures("third_is_interrupted")
+    def test_nothing_measured_is_no_table(self) -> None:
+        with pytest.raises(KeyboardInterrupt):
+            run_bench(Bench(scenario=self.RING, sizes=SIZES[2:]))
+
+    @pytest.mark.usefixtures("third_is_interrupted")
+    def test_the_command_saves_them(self, capsys: pytest.CaptureFixture[str]) -> None:
+        Path("four.toml").write_text(dump_scenario(self.RING))
+        sizes = ["-b", "1000B", "-e", "4000B", "--csv", "part.csv"]
+        assert main(["bench", "four.toml", *sizes]) == 130
+        printed = capsys.readouterr()
+        assert printed.err == "fabric: interrupted after 2 of 3 sizes, saving what was measured\n"
+        assert len([line for line in printed.out.splitlines() if "float" in line]) == 2
+        assert len(Path("part.csv").read_text().splitlines()) == 1 + 2
+        assert not Path("results").exists()
 
 
 class TestWindows:
