@@ -93,6 +93,33 @@ def test_a_run_of_the_native_engine_stops_at_once_and_is_saved() -> None:
     assert result.counters["hops"] > 0
 
 
+PRESSED_IN_IMPORT = """
+import os, signal, sys
+
+class Press:
+    def find_spec(self, name, path=None, target=None):
+        if name == os.environ["PRESSED_AT"]:
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Press())
+from fabric.__main__ import main
+sys.exit(main())
+"""
+"""The entry point, with Ctrl-C when it comes to import a module."""
+
+
+@pytest.mark.parametrize("module", ["fabric.cli", "argparse", "fabric.cli.topo", "numpy", "fabric.scenario"])
+def test_while_modules_are_imported_it_is_quiet(module: str) -> None:
+    process = subprocess.run(
+        [sys.executable, "-c", PRESSED_IN_IMPORT, "run", "endless.toml"],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PRESSED_AT": module},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (process.returncode, process.stderr) == (130, "fabric: interrupted\n")
+
+
 def pressed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """Press the keys at the end of the first chunk of a run, which stops it."""
     run_chunk = Simulation._run_chunk
