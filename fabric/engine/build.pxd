@@ -163,7 +163,7 @@ cdef inline void free_paths(World* w) noexcept nogil:
             set_free(&w.reassembly[k].arrived)
     if w.turn_queues != NULL:
         for k in range(w.n_host_ports * w.n_classes):
-            free(w.turn_queues[k].flows)
+            free(w.turn_queues[k].list.flows)
     free(w.watched.flows)
     free(w.due_elsewhere.flows)
     free(w.turn_ports)

@@ -7,6 +7,7 @@ from fabric.engine.choice cimport Paths
 from fabric.engine.deadlock cimport Deadlocks
 from fabric.engine.fault cimport Faults
 from fabric.engine.flow cimport Reassembly, Receiver, Selective, Sender
+from fabric.engine.flow_list cimport FlowList
 from fabric.engine.frame_log cimport FrameLog
 from fabric.engine.heap cimport Heap
 from fabric.engine.message cimport Connection
@@ -76,11 +77,6 @@ cdef struct QueueWatch:         # what the queue recorder remembers of one (port
 cdef struct LinkWatch:          # what the throughput recorder remembers of one port
     i64 interval
     i64 bytes
-
-cdef struct FlowList:
-    u32* flows
-    u32 count
-    u32 capacity
 
 cdef struct ArrivalKeys:        # scratch of the arrival sort
     u32* keys
