@@ -5,8 +5,8 @@ Numbers are those of the table that the verdicts come from (an independent event
 lifetime is over, K20 to K30 rings, K50 to K53 the square, K60 and K70 the Clos with and without a bounce. K1
 to K6 are static and have no run (`test_deadlock_check.py`).
 
-A verdict that depends on timing is None: then both engines agree on it, and that is all. Rates near a threshold
-are tried for 100 ms, all others for 10 ms.
+A verdict that depends on timing is None: then both engines agree on it, and that is all. Rates near a
+threshold are tried for 100 ms, all others for 10 ms.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class Row:
 
     start: Callable[..., Verdict]
     verdicts: tuple[bool | None, bool | None]
-    setting: Setting = Setting()
+    setting: Setting
 
     def expected(self, arbiter: str) -> bool | None:
         return self.verdicts[ARBITERS.index(arbiter)]

@@ -1,13 +1,13 @@
 """Deadlocks as they are found while a run goes on: on both engines, at the same instant, and no others.
 
 Every row of `support_deadlock_rows` runs on both engines with either arbiter. A row that ends in a deadlock
-runs for the full time of its table, as nothing moves after it; the others for a time that the readable engine can
-do, and for the full time by `-m exhaustive`. The engines have to agree on all there is to know: instant, links,
-frames, pauses, goodput and fingerprint.
+runs for the full time of its table, as nothing moves after it; the others for a time that the readable engine
+can do, and for the full time by `-m exhaustive`. The engines have to agree on all there is to know: instant,
+links, frames, pauses, goodput and fingerprint.
 
-Frames that circle in a loop of routes until their lifetime is over (Hu et al., "Deadlocks in Datacenter Networks:
-Why Do They Form, and How to Avoid Them", HotNets 2016): n switches, a lifetime of T hops, k = ceil((T - 1) / n)
-passes over the first link, which can carry B / k of what a host injects, and not more.
+Frames that circle in a loop of routes until their lifetime is over (Hu et al., "Deadlocks in Datacenter
+Networks: Why Do They Form, and How to Avoid Them", HotNets 2016): n switches, a lifetime of T hops,
+k = ceil((T - 1) / n) passes over the first link, which can carry B / k of what a host injects, and not more.
 """
 
 from __future__ import annotations
