@@ -24,7 +24,11 @@ LONG = {
         pytest.mark.slow,
     ),
     **dict.fromkeys(
-        ("llama3_405b_step", "moe_node_limited (expert)", "moe_node_limited (rank)"), pytest.mark.exhaustive
+        (
+            *("llama3_405b_step", "moe_node_limited (expert)", "moe_node_limited (rank)"),
+            *("dual_plane_1024", "dual_plane_1024, healthy"),
+        ),
+        pytest.mark.exhaustive,
     ),
 }
 """Cases that take more than 5 s, or up to a minute."""
