@@ -29,6 +29,12 @@ NARROW_EXPERTS = (
     *_narrow(layers=1, experts="{ count = 64, top_k = 2, ffn = 64 }"),
     *("traffic[0].job.parallelism={ dp = 8, ep = 8 }", "traffic[0].job.global_batch=8"),
 )
+NARROW_SERVERS = (
+    *_narrow(
+        layers=1, hidden=128, experts="{ count = 64, top_k = 4, ffn = 64, groups = 2, groups_per_token = 1 }"
+    ),
+    *NARROW_EXPERTS[-2:],
+)
 RAILS = ("topology.servers=2", "topology.accelerators_per_server=4", "topology.spines=1")
 
 SMALL = {
@@ -81,6 +87,7 @@ SMALL = {
     "moe_hot_expert (hot)": (*RAILS, *NARROW_EXPERTS),
     "moe_hot_expert (regrouped)": (*RAILS, *NARROW_EXPERTS),
     "moe_hot_expert (replicas)": (*RAILS, *NARROW_EXPERTS),
+    "moe_node_limited (server, 16 chunks)": (*RAILS, *NARROW_SERVERS),
     "topk_compression (Top-K 5 %)": NARROW,
     "topk_compression (8 bits)": NARROW,
     "sequence_packing (in_order)": (
