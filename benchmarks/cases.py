@@ -11,8 +11,8 @@ shorter. The size at 8,192 hosts is smaller than the others' so that a run stays
 
 `VARIANTS`, measured when asked for, are the permutation of 1,024 hosts under every congestion control and
 path choice. `SEARCHES` tell what the search for deadlock costs: with nothing paused, and in an incast that
-only PFC holds back. `COLLECTIVES` are measured when they are named; their `flow_bytes` is what each rank has. The
-ring of 1,024 has two million messages whatever their size; that of 128 has messages as long with a
+only PFC holds back. `COLLECTIVES` are measured when they are named; their `flow_bytes` is what each rank
+has. The ring of 1,024 has two million messages whatever their size; that of 128 has messages as long with a
 sixty-fourth of them, for counting.
 """
 

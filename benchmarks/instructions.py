@@ -129,9 +129,7 @@ def instructions_table(counts: Sequence[Count], *, markdown: bool = False) -> st
             f"{count.hops:,}",
             f"{count.instructions:,}",
             f"{per_hop[count.case.name]:.1f}",
-            f"{per_hop[count.case.name] / per_hop[count.case.beside]:.4f}"
-            if count.case.beside in per_hop
-            else "",
+            times.get(count.case.name, ""),
         ]
         for count in counts
     ]
