@@ -89,7 +89,7 @@ class TestSameBits:
         def same_bits(scenario: Scenario, steps: list[Chunk], window: float) -> None:
             lowered = lower(scenario)
             outcome = compare_engines(lowered, steps=steps, window=window)
-            if has_automatic_headroom(scenario):
+            if has_automatic_headroom(scenario, lowered):
                 check_lossless(outcome)
             seen.update(what_happened(outcome))
 
@@ -245,7 +245,7 @@ class TestPrograms:
             scenario, job = both
             lowered = lower(scenario, jobs=[job])
             outcome = compare_engines(lowered, steps=steps, window=window)
-            if has_automatic_headroom(scenario):
+            if has_automatic_headroom(scenario, lowered):
                 check_lossless(outcome)
             seen.update(what_happened_to_program(outcome))
 
@@ -382,6 +382,7 @@ EXPECTED = (
     *("rate changes", "link loss", "headroom full", "egress threshold", "pool full", "TTL expired"),
     *("spray_random", "spray_round_robin", "adaptive", "flowlet", "pins"),
     *("selective repeat", "delayed ACKs", "paths in turn", "random paths"),
+    *("PAUSE repeated", "PAUSE run out"),
 )
 EXPECTED_OF_FAILURES = (
     *("no route", "link down", "lost on links", "links come up", "other rates", "other losses", "storms"),
@@ -454,17 +455,22 @@ def what_happened(outcome: Outcome) -> Iterator[str]:
     yield from (name for name, kind in CHANGES.items() if len(changes_of(lowered, kind)))
     if outcome.counters["lost_in_flight"]:
         yield "lost on links"
+    if outcome.counters["pauses_repeated"]:
+        yield "PAUSE repeated"
+    if outcome.counters["pauses_run_out"]:
+        yield "PAUSE run out"
     if np.any(columns["flow_timeouts"][transports["repath"] == 1]):
         yield "another path after a time-out"
     for reason in np.flatnonzero(columns["drops_by_reason"]).tolist():
         yield DropReason.NAMES[reason]
 
 
-def has_automatic_headroom(scenario: Scenario) -> bool:
+def has_automatic_headroom(scenario: Scenario, lowered: Lowered) -> bool:
     """Whether all that lossless classes can send after a PAUSE is provided for.
 
     Not so in the timing of ns-3, which beats the wire, where control frames ignore PAUSE, where links come up
-    again, over which nothing is paused yet, and where a watchdog lets frames go in spite of PAUSE.
+    again, over which nothing is paused yet, where a watchdog lets frames go in spite of PAUSE, and where a
+    PAUSE can run out.
     """
     own = (each.pfc for each in scenario.switch.classes if isinstance(each.pfc, Pfc))
     bounds = all(
@@ -473,4 +479,5 @@ def has_automatic_headroom(scenario: Scenario) -> bool:
     exact = scenario.run.timing == "exact" and not scenario.nic.control_ignores_pause
     watchdog = scenario.switch.watchdog
     obeyed = watchdog is None or watchdog.action == "alert"
-    return bounds and exact and obeyed and not scenario.failures
+    holds = bool(lowered.port_pause_holds.all())
+    return bounds and exact and obeyed and holds and not scenario.failures

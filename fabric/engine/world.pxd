@@ -16,6 +16,7 @@ from fabric.engine.packet cimport Packet
 from fabric.engine.port cimport ClassQueue, Gate, Ingress, IngressQueues, PauseStat, Port
 from fabric.engine.profile cimport TransportProfile
 from fabric.engine.program cimport Program
+from fabric.engine.quanta cimport Quanta
 from fabric.engine.ring cimport Ring
 from fabric.engine.turn cimport TurnPort, TurnQueue
 from fabric.engine.types cimport i64, u8, u16, u32, u64
@@ -158,6 +159,7 @@ cdef struct World:
     u8 exhausted                        # nothing is left to happen
     Deadlocks deadlocks
     Watchdog watchdog
+    Quanta quanta
     # recording
     u8 fingerprint_on
     u8 record
