@@ -30,7 +30,7 @@ from fabric.engine.nic cimport leave_ready, make_ready
 from fabric.engine.node cimport SWITCH, TIMER_PFC_EFFECT, Node
 from fabric.engine.packet cimport PFC_PAUSE, PFC_RESUME, PFC_STORM
 from fabric.engine.pfc cimport queue_pfc, take_pfc
-from fabric.engine.port cimport LINK_WAKE_BIT, ODD_DOWN, ODD_TIMING, ODD_TURNS, Port
+from fabric.engine.port cimport LINK_WAKE_BIT, ODD_DOWN, ODD_TIMING, Port
 from fabric.engine.recorder cimport record_drop
 from fabric.engine.ring cimport ring_empty, ring_front, ring_pop
 from fabric.engine.touch cimport touch
