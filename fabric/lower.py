@@ -26,6 +26,7 @@ from fabric.lowering.flows import flow_columns
 from fabric.lowering.paths import path_columns
 from fabric.lowering.ports import node_columns, port_columns
 from fabric.lowering.programs import lower_jobs
+from fabric.lowering.quanta import quanta_columns
 from fabric.lowering.recording import record_columns
 from fabric.lowering.ticks import ns3_ticks_ps
 from fabric.lowering.transports import pattern_transports
@@ -157,6 +158,13 @@ def lower_with_flows(
         **_run_fields(run, columns["port_delay_ps"]),
         pfc_frame_bytes=int(switch.pfc.frame),
         **_watchdog_fields(switch.watchdog),
+        **quanta_columns(
+            network,
+            switch=switch,
+            columns=columns,
+            occurrences=failures.occurrences,
+            largest_frame_bytes=patterns.largest_frame_bytes,
+        ),
         program=lowered_jobs.program if jobs else None,
         faults=failures.lowered(scenario, network, columns=columns),
     )

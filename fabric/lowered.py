@@ -335,6 +335,9 @@ class Lowered:
     watchdog_restore_polls: int
     watchdog_restores_by_time: int
     watchdog_action: int
+    pfc_refresh_ps: int
+    port_pause_ps: npt.NDArray[np.int64]
+    port_pause_holds: npt.NDArray[np.uint8]
     pin_base: npt.NDArray[np.uint32]
     pin_key: npt.NDArray[np.uint64]
     pin_port: npt.NDArray[np.uint16]

@@ -142,6 +142,7 @@ CASES: dict[str, Case] = {
     **swept("moe_uniform.toml"),
     **swept("moe_hot_expert.toml"),
     **swept("moe_node_limited.toml"),
+    **swept("moe_low_latency.toml"),
     **swept("topk_compression.toml"),
     **swept("sequence_packing.toml"),
     **swept("checkpoint_burst.toml"),

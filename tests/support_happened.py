@@ -32,7 +32,7 @@ EXPECTED = (
     *("rate changes", "link loss", "headroom full", "egress threshold", "pool full", "TTL expired"),
     *("spray_random", "spray_round_robin", "adaptive", "flowlet", "pins"),
     *("selective repeat", "delayed ACKs", "paths in turn", "random paths"),
-    *("flows in turn", "ties by start", "cut-through"),
+    *("PAUSE repeated", "PAUSE run out", "flows in turn", "ties by start", "cut-through"),
 )
 EXPECTED_OF_FAILURES = (
     *("no route", "link down", "lost on links", "links come up", "other rates", "other losses", "storms"),
@@ -111,6 +111,10 @@ def what_happened(outcome: Outcome) -> Iterator[str]:
     yield from (name for name, kind in CHANGES.items() if len(changes_of(lowered, kind)))
     if outcome.counters["lost_in_flight"]:
         yield "lost on links"
+    if outcome.counters["pauses_repeated"]:
+        yield "PAUSE repeated"
+    if outcome.counters["pauses_run_out"]:
+        yield "PAUSE run out"
     if np.any(columns["flow_timeouts"][transports["repath"] == 1]):
         yield "another path after a time-out"
     for reason in np.flatnonzero(columns["drops_by_reason"]).tolist():

@@ -18,15 +18,15 @@ from fabric.cli import main
 LONG = {
     **dict.fromkeys(
         (
-            *("websearch without DCQCN", "link_failure_1024", "moe_node_limited (server)"),
+            *("websearch without DCQCN", "link_failure_1024", "moe_node_limited (server, 16 chunks)"),
             *(f"oversubscribed_step ({ratio})" for ratio in (1.0, 1.2, 1.5)),
         ),
         pytest.mark.slow,
     ),
     **dict.fromkeys(
         (
-            *("llama3_405b_step", "moe_node_limited (expert)", "moe_node_limited (rank)"),
-            *("dual_plane_1024", "dual_plane_1024, healthy"),
+            *("llama3_405b_step", "dual_plane_1024", "dual_plane_1024, healthy"),
+            *(f"moe_node_limited ({copies})" for copies in ("expert", "rank", "server")),
         ),
         pytest.mark.exhaustive,
     ),

@@ -29,6 +29,16 @@ NARROW_EXPERTS = (
     *_narrow(layers=1, experts="{ count = 64, top_k = 2, ffn = 64 }"),
     *("traffic[0].job.parallelism={ dp = 8, ep = 8 }", "traffic[0].job.global_batch=8"),
 )
+NARROW_SERVERS = (
+    *_narrow(
+        layers=1, hidden=128, experts="{ count = 64, top_k = 4, ffn = 64, groups = 2, groups_per_token = 1 }"
+    ),
+    *NARROW_EXPERTS[-2:],
+)
+NARROW_OVERLAPPED = (
+    *_narrow(layers=2, hidden=128, experts="{ count = 64, top_k = 4, ffn = 64 }"),
+    *(NARROW_EXPERTS[-2], "traffic[0].job.global_batch=16"),
+)
 RAILS = ("topology.servers=2", "topology.accelerators_per_server=4", "topology.spines=1")
 
 SMALL = {
@@ -81,6 +91,8 @@ SMALL = {
     "moe_hot_expert (hot)": (*RAILS, *NARROW_EXPERTS),
     "moe_hot_expert (regrouped)": (*RAILS, *NARROW_EXPERTS),
     "moe_hot_expert (replicas)": (*RAILS, *NARROW_EXPERTS),
+    "moe_node_limited (server, 16 chunks)": (*RAILS, *NARROW_SERVERS),
+    "moe_low_latency (64, overlapped)": (*RAILS, *NARROW_OVERLAPPED),
     "topk_compression (Top-K 5 %)": NARROW,
     "topk_compression (8 bits)": NARROW,
     "sequence_packing (in_order)": (

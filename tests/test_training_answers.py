@@ -8,6 +8,20 @@ from support_scenarios import EXPECTED, part_ms, result_of, step_ms
 
 from fabric.step import StepReport
 
+WAYS = ("dispatch", "combine")
+
+
+def exchange_us(name: str, what: str) -> float:
+    """Mean time of the first exchange of each micro-batch, forward, from its last rank's entry on."""
+    tasks = result_of(name).tables["tasks"]
+    own = tasks[tasks["what"] == what]
+    operations = list(dict.fromkeys(own["operation"].tolist()))
+    layers, micro_batches = 2, 2
+    chosen = operations[:: 2 * layers]
+    assert len(chosen) == micro_batches
+    each = [own[own["operation"] == one] for one in chosen]
+    return float(np.mean([one["left_ps"].max() - one["ready_ps"].max() for one in each])) / 1e6
+
 
 class TestTrainingAnswers:
     """What the headers of training scenarios say."""
@@ -43,8 +57,26 @@ class TestTrainingAnswers:
         assert EXPECTED["moe_hot_expert (regrouped)"]["paused_ps"] == 0
 
     def test_copies_to_servers(self) -> None:
-        found = [step_ms(f"moe_node_limited ({kind})") for kind in ("expert", "rank", "server")]
-        assert found == pytest.approx([51.96, 49.85, 42.15], abs=5e-3)
+        kinds = ("expert", "rank", "server", "server, 16 chunks")
+        found = [step_ms(f"moe_node_limited ({kind})") for kind in kinds]
+        assert found == pytest.approx([51.96, 49.85, 42.15, 36.44], abs=5e-3)
+
+    def test_kernels_for_low_latency(self) -> None:
+        """DeepEP's times are the network's and a constant of its kernels, the same for 8 to 64 ranks."""
+        published = {8: (77, 114), 16: (118, 195), 32: (155, 273), 64: (173, 314)}
+        found = {
+            ranks: [exchange_us(f"moe_low_latency ({ranks})", what) for what in WAYS] for ranks in published
+        }
+        assert found[64] == pytest.approx([147.6, 286.4], abs=0.05)
+        for ranks, times in published.items():
+            for way, time in enumerate(times):
+                kernels = published[8][way] - found[8][way]
+                assert 25 < kernels < 35
+                assert found[ranks][way] + kernels == pytest.approx(time, rel=0.05)
+        counted = [size / time / 1e3 for size, time in zip((7_585_792, 14_680_064), found[64], strict=True)]
+        assert counted == pytest.approx([51.4, 51.3], abs=0.05)
+        exposed = [part_ms(f"moe_low_latency ({how})", "exposed_ps") for how in ("64", "64, overlapped")]
+        assert exposed == pytest.approx([3.50, 0.71], abs=5e-3)
 
     def test_compression_wins_until_its_break_even(self) -> None:
         dense = step_ms("topk_compression (dense)")

@@ -6,6 +6,7 @@ import pytest
 
 from fabric.errors import SpecError
 from fabric.training import SCHEDULES, Passage, PassTimes, Schedule, bubble_time, build_schedule, execute
+from fabric.training.schedules import two_batches
 
 WHOLE = PassTimes(forward=1, backward=2, weight=1, pair=3)
 HALF = PassTimes(forward=0.5, backward=1, weight=0.5)
@@ -159,3 +160,25 @@ def test_lists_that_are_no_schedule(passes: list[Passage]) -> None:
 def test_slowness_of_every_stage() -> None:
     with pytest.raises(SpecError, match="slowness"):
         execute(made("1f1b", p=2, m=2), slowness=(1.0,))
+
+
+@pytest.mark.parametrize("name", ["gpipe", "1f1b", "interleaved", "zb1p"])
+def test_two_batches_in_a_slot(name: str) -> None:
+    """The schedule of half as many micro-batches, each twice as long."""
+    v = 2 if name == "interleaved" else 1
+    single = made(name, p=4, m=8, v=v)
+    double = two_batches(name, stages=4, micro_batches=16, chunks=v)
+    assert double.micro_batches == 16
+    assert [[slot[0].kind for slot in slots] for slots in double.slots] == [
+        [slot[0].kind for slot in slots] for slots in single.slots
+    ]
+    pairs = {(slot[0].micro_batch, slot[1].micro_batch) for slots in double.slots for slot in slots}
+    assert pairs == {(even, even + 1) for even in range(0, 16, 2)}
+    assert execute(double, WHOLE).makespan == 2 * execute(single, WHOLE).makespan
+    assert execute(double, WHOLE).messages == 2 * execute(single, WHOLE).messages
+
+
+@pytest.mark.parametrize(("name", "m", "words"), [("1f1b", 3, "odd"), ("dualpipe", 16, "dualpipe")])
+def test_batches_that_cannot_overlap(name: str, m: int, words: str) -> None:
+    with pytest.raises(SpecError, match=f"two_batch_overlap.*{words}"):
+        two_batches(name, stages=4, micro_batches=m)

@@ -88,7 +88,7 @@ class TestSameBits:
         def same_bits(scenario: Scenario, steps: list[Chunk], window: float) -> None:
             lowered = lower(scenario)
             outcome = compare_engines(lowered, steps=steps, window=window)
-            if has_automatic_headroom(scenario):
+            if has_automatic_headroom(scenario, lowered):
                 check_lossless(outcome)
 
         same_bits()
@@ -236,7 +236,7 @@ class TestPrograms:
             scenario, job = both
             lowered = lower(scenario, jobs=[job])
             outcome = compare_engines(lowered, steps=steps, window=window)
-            if has_automatic_headroom(scenario):
+            if has_automatic_headroom(scenario, lowered):
                 check_lossless(outcome)
 
         same_bits()
@@ -363,11 +363,12 @@ def _named(row: tuple[Any, ...]) -> str:
     return ", ".join(f"{name}={value}" for name, value in zip(names, row, strict=True) if value)
 
 
-def has_automatic_headroom(scenario: Scenario) -> bool:
+def has_automatic_headroom(scenario: Scenario, lowered: Lowered) -> bool:
     """Whether all that lossless classes can send after a PAUSE is provided for.
 
     Not so in the timing of ns-3, which beats the wire, where control frames ignore PAUSE, where links come up
-    again, over which nothing is paused yet, and where a watchdog lets frames go in spite of PAUSE.
+    again, over which nothing is paused yet, where a watchdog lets frames go in spite of PAUSE, and where a
+    PAUSE can run out.
     """
     own = (each.pfc for each in scenario.switch.classes if isinstance(each.pfc, Pfc))
     bounds = all(
@@ -376,4 +377,5 @@ def has_automatic_headroom(scenario: Scenario) -> bool:
     exact = scenario.run.timing == "exact" and not scenario.nic.control_ignores_pause
     watchdog = scenario.switch.watchdog
     obeyed = watchdog is None or watchdog.action == "alert"
-    return bounds and exact and obeyed and not scenario.failures
+    holds = bool(lowered.port_pause_holds.all())
+    return bounds and exact and obeyed and holds and not scenario.failures

@@ -2,10 +2,10 @@
 
 Each compares a setting with a bound that the network and the traffic give: headroom with what arrives after
 PAUSE; the ECN threshold with that of PFC, which should fire later; a dynamic threshold with what is left of
-it when all ports are busy; RED with the marking that N flows of DCQCN need at rest
-(`fabric.analysis.dcqcn_fluid`); uplinks with what the hosts below send through them; the long-run load of
-links between switches with 70 %, above which queues are long for any arrivals that are not paced; the class
-of control frames with the loss that it permits.
+it when all ports are busy; quanta with how often PAUSE is repeated; RED with the marking that N flows of
+DCQCN need at rest (`fabric.analysis.dcqcn_fluid`); uplinks with what the hosts below send through them; the
+long-run load of links between switches with 70 %, above which queues are long for any arrivals that are not
+paced; the class of control frames with the loss that it permits.
 
 Long-run load is that of Poisson traffic, whose rate is stated, spread evenly over equal paths.
 """
@@ -23,10 +23,10 @@ from fabric.analysis.dcqcn_fluid import DcqcnFluid, most_flows_at_rest
 from fabric.analysis.deadlock import RouteSet, find_route_set
 from fabric.analysis.pfc import dynamic_threshold_bytes
 from fabric.lowered import Lowered
-from fabric.lowering.buffers import auto_headroom_bytes
+from fabric.lowering.buffers import auto_headroom_bytes, waiting_pfc_frames
 from fabric.spec import Poisson, Scenario
 from fabric.topology import Network
-from fabric.units import Rate, Size
+from fabric.units import Duration, Rate, Size
 from fabric.workload import FlowTable
 
 __all__ = ["LARGEST_LOAD", "Lint", "lints"]
@@ -75,11 +75,29 @@ def lints(scenario: Scenario, *, network: Network, flows: FlowTable, lowered: Lo
     list of Lint
     """
     found = [*_class_lints(scenario, network, lowered), *_dcqcn_lints(scenario, network, lowered)]
-    found += _control_lints(scenario, lowered)
+    found += [*_control_lints(scenario, lowered), *_pause_lints(scenario, network, lowered)]
     if network.n_switches:
         routes = find_route_set(network, source=flows.source, destination=flows.destination)
         found += _load_lints(scenario, routes, flows)
     return found
+
+
+def _pause_lints(scenario: Scenario, network: Network, lowered: Lowered) -> Iterator[Lint]:
+    """Ports at which a PAUSE can run out before it is repeated: the one at which it does so first."""
+    short = np.flatnonzero(lowered.port_pause_holds == 0)
+    if len(short):
+        port = short[np.argmin(lowered.port_pause_ps[short])]
+        again = (
+            f"repeated every {Duration(lowered.pfc_refresh_ps)}"
+            if lowered.pfc_refresh_ps
+            else "never repeated"
+        )
+        yield Lint(
+            "warning",
+            "switch.pfc.refresh",
+            f"a PAUSE for {network.port_arrow(int(port))} holds {Duration(int(lowered.port_pause_ps[port]))} "
+            f"and is {again}: where an ingress wants longer it runs out, and lossless classes can drop",
+        )
 
 
 def _class_lints(scenario: Scenario, network: Network, lowered: Lowered) -> Iterator[Lint]:
@@ -176,7 +194,7 @@ def _headroom_bounds(
             response_ps=response_ps,
             gap_bytes=gap_bytes,
             largest_frame_bytes=frame,
-            lossless_classes=sum(each.pfc is not False for each in scenario.switch.classes),
+            waiting_pfc_frames=waiting_pfc_frames(scenario.switch),
             pfc_frame_bytes=lowered.pfc_frame_bytes,
         )
         for rate_bps, round_trip_ps, response_ps, gap_bytes in kinds.tolist()

@@ -1,11 +1,10 @@
 # What a host port remembers that serves its flows in turn; see `turns.pxd`.
 
+from fabric.engine.flow_list cimport FlowList
 from fabric.engine.types cimport i64, u8, u32
 
 cdef struct TurnQueue:      # one (host port, class)
-    u32* flows              # in the order in which they have started
-    u32 count
-    u32 capacity
+    FlowList list           # in the order in which they have started
     u32 last                # place of the flow that was served last
     u32 chosen              # place of the flow that the last scan has found
 

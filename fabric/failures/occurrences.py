@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fabric.errors import SpecError
-from fabric.failures.draw import draw_failures
+from fabric.failures.draw import network_failures
 from fabric.failures.log import read_log
 from fabric.spec.failure_sources import DrawnFailures, FailureLog
 from fabric.spec.failures import (
@@ -120,7 +120,7 @@ def find_occurrences(
     for index, entry in enumerate(scenario.failures):
         path = f"failures[{index}]"
         if isinstance(entry, DrawnFailures):
-            drawn = draw_failures(entry, network, seed=scenario.run.seed, number=index)
+            drawn = network_failures(entry, network, seed=scenario.run.seed, number=index)
             found += [each for failure in drawn for each in finder.of(failure, path)]
         elif isinstance(entry, FailureLog):
             for where, failure in read_log(Path(base_dir or ".") / entry.file, path=f"{path}.file"):

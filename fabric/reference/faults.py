@@ -16,6 +16,7 @@ from .clock import Clock
 from .host import Host
 from .link import Links
 from .node import Node
+from .pfc import Wish
 from .port import Port
 from .routing import group_of
 from .switch import Switch
@@ -70,7 +71,8 @@ class Faults:
         elif kind == FaultKind.LOSS:
             port.loss, port.ber_rate = float(change["loss"]), float(change["ber_rate"])
         elif kind == FaultKind.PAUSE:
-            self._nodes[port.node].set_pause(port, value >> 1, pause=value & 1, now_ps=now_ps)
+            wish = Wish.STORM if value & 1 else Wish.RESUME
+            self._nodes[port.node].heed(port, value >> 1, wish=wish, now_ps=now_ps)
             self._touch(port, now_ps)
         elif kind == FaultKind.ROUTES:
             self._set_routes(faults, value)

@@ -187,10 +187,13 @@ class Summary(Mapping[str, Any]):
         if not pauses["sent"] and not pauses["paused_ports"]:
             return "never"
         tiers = ", ".join(f"{count_text(count)} {tier}" for tier, count in pauses["paused_by_tier"].items())
+        ran_out = (
+            f"\n{counted(pauses['run_out'], 'pause')} ran out before the RESUME" if pauses["run_out"] else ""
+        )
         return (
             f"{tiers} {'port' if pauses['paused_ports'] == 1 else 'ports'}\n"
             f"{time_text(pauses['paused_ps'])} in all, by {counted(pauses['sent'], 'PAUSE frame')}, "
-            f"longest {pauses['longest_link']} for {time_text(pauses['longest_ps'])}"
+            f"longest {pauses['longest_link']} for {time_text(pauses['longest_ps'])}{ran_out}"
         )
 
     def _deadlocks_text(self) -> str:
@@ -329,6 +332,7 @@ def _losses(result: Result) -> dict[str, Any]:
     return {
         "pauses": {
             "sent": int(result.ports["pauses_sent"].sum()),
+            "run_out": int(result.counters.get("pauses_run_out", 0)),
             "paused_ports": int((paused > 0).sum()),
             "paused_by_tier": dict(zip(tiers.tolist(), counts.tolist(), strict=True)),
             "paused_ps": int(paused.sum()),

@@ -95,6 +95,7 @@ def training_job(scenario: Scenario, network: Network, entry: Training, *, path:
         plan = StepPlan(
             steps=entry.steps,
             schedule=entry.schedule,
+            two_batch_overlap=entry.two_batch_overlap,
             bucket_bytes=None if entry.bucket is None else int(entry.bucket),
             algorithms=entry.algorithms,
             channels=entry.channels,

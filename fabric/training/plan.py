@@ -31,6 +31,8 @@ class StepPlan:
     steps : int
     schedule : str, optional
         Key of `SCHEDULES`; interleaved if there are several chunks, else 1f1b.
+    two_batch_overlap : bool
+        As of `Training`.
     bucket_bytes : int, optional
         Least size of a bucket of gradients; whole chunks unless given.
     algorithms : mapping of str to str
@@ -53,6 +55,7 @@ class StepPlan:
 
     steps: int = 1
     schedule: str | None = None
+    two_batch_overlap: bool = False
     bucket_bytes: int | None = None
     algorithms: Mapping[str, str] = field(default_factory=dict)
     channels: int = 1

@@ -1,8 +1,8 @@
 """`TokenRoutes`: who sends how many copies of tokens to whom, layer by layer, as a router describes it.
 
-A way out (dispatch) has one leg, or two where tokens go over the rail's rank of a server: out of the server
-and then on inside it, or gathered inside and then out. The way back (combine) is its mirror image. Every
-expert group and every layer and micro-batch has draws of its own, unless the router draws once.
+A way out (dispatch) has one leg, or two where tokens go over the rail's rank of a server
+(`fabric.training.forwarding`). The way back (combine) is its mirror image. Every expert group and every layer
+and micro-batch has draws of its own, unless the router draws once.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from fabric.spec.training.job import TrainingJob
 from fabric.spec.training.model import Experts
 from fabric.spec.training.router import Router
 from fabric.training.dispatch import ExpertPlaces, padded_copies, token_copies, token_copies_by_server
+from fabric.training.forwarding import Forwarding, gathered_first, passed_on_inside
 from fabric.training.replication import replicate_experts
 from fabric.training.router import (
     balanced_choice,
@@ -33,6 +34,8 @@ __all__ = ["TokenRoutes"]
 Int64Array = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 Legs = list[Int64Array]
+Way = Int64Array | Forwarding
+"""Copies from rank to rank in one leg, or two legs."""
 
 
 @dataclass(kw_only=True, eq=False)
@@ -71,7 +74,7 @@ class TokenRoutes:
     server_of: Int64Array
     seed: int = 1
     path: str = "router"
-    _cache: dict[Any, tuple[Legs, FloatArray]] = field(default_factory=dict, init=False)
+    _cache: dict[Any, tuple[Way, Way, FloatArray]] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
         experts = self.job.shape.experts
@@ -108,12 +111,19 @@ class TokenRoutes:
         -------
         list of ndarray of int64 [n, n]
         """
-        out = self._routed(layer, micro_batch, group, ranks)[0]
-        return out if what == "dispatch" else [leg.T for leg in reversed(out)]
+        way = self.way(what, layer, micro_batch, group=group, ranks=ranks)
+        return way.matrices() if isinstance(way, Forwarding) else [way]
+
+    def way(
+        self, what: str, layer: int, micro_batch: int, *, group: tuple[int, int], ranks: Int64Array
+    ) -> Int64Array | Forwarding:
+        """As `legs`: the copies of a single leg, or two legs with what is passed on from one to the other."""
+        out, back, _ = self._routed(layer, micro_batch, group, ranks)
+        return out if what == "dispatch" else back
 
     def load(self, layer: int, micro_batch: int, *, group: tuple[int, int], ranks: Int64Array) -> FloatArray:
         """What experts of each rank have to do, against an even share [n]."""
-        return self._routed(layer, micro_batch, group, ranks)[1]
+        return self._routed(layer, micro_batch, group, ranks)[2]
 
     def _weights(self) -> FloatArray:
         router, count = self.router, self.experts.count
@@ -135,17 +145,19 @@ class TokenRoutes:
 
     def _routed(
         self, layer: int, micro_batch: int, group: tuple[int, int], ranks: Int64Array
-    ) -> tuple[Legs, FloatArray]:
+    ) -> tuple[Way, Way, FloatArray]:
         same = self.router.redraw == "never" or self.router.choice == "balanced"
         turn = 0 if same else layer * self.job.micro_batches + micro_batch
         key = (turn, group)
         if key not in self._cache:
             if len(self._cache) > KEPT:
                 self._cache.clear()
-            self._cache[key] = self._route(turn, ranks)
+            out, load = self._route(turn, ranks)
+            back = out.mirrored() if isinstance(out, Forwarding) else out.T
+            self._cache[key] = (out, back, load)
         return self._cache[key]
 
-    def _route(self, turn: int, ranks: Int64Array) -> tuple[Legs, FloatArray]:
+    def _route(self, turn: int, ranks: Int64Array) -> tuple[Way, FloatArray]:
         job, router, n_ranks = self.job, self.router, len(ranks)
         tokens, top_k = job.tokens_per_rank, self.experts.top_k
         choices = [self._choice(int(rank), turn) for rank in ranks]
@@ -159,37 +171,31 @@ class TokenRoutes:
         load = token_copies(choices, places=self.places, kept=kept).sum(axis=0)
         if router.overflow == "pad":
             copies = padded_copies(capacity=capacity, places=self.places)
-            return self._legs_of(copies, ranks), copies.sum(axis=0) / (tokens * top_k)
+            return self._way_of(copies, ranks), copies.sum(axis=0) / (tokens * top_k)
         even = load / (tokens * top_k)
-        if router.copies == "server":
-            per_server = self._ranks_per_server(ranks)
-            between, inside = token_copies_by_server(
-                choices, places=self.places, ranks_per_server=per_server, kept=kept
-            )
-            np.fill_diagonal(inside, 0)
-            return [between, inside], even
-        copies = token_copies(choices, places=self.places, per=router.copies, kept=kept)
+        copies = token_copies(
+            choices,
+            places=self.places,
+            per="expert" if router.copies == "expert" else "rank",
+            kept=kept,
+        )
         assert copies.shape == (n_ranks, n_ranks)
-        return self._legs_of(copies, ranks), even
+        if router.copies != "server":
+            return self._way_of(copies, ranks), even
+        per_server = self._ranks_per_server(ranks)
+        between, _ = token_copies_by_server(
+            choices, places=self.places, ranks_per_server=per_server, kept=kept
+        )
+        way = passed_on_inside(between, copies, ranks_per_server=per_server, chunks=router.chunks or 1)
+        return way, even
 
-    def _legs_of(self, copies: Int64Array, ranks: Int64Array) -> Legs:
+    def _way_of(self, copies: Int64Array, ranks: Int64Array) -> Way:
         """Copies in one leg; regrouped, first to the rank of the sender's server on the receiver's rail."""
         if not self.router.regroup:
-            return [copies]
-        per_server = self._ranks_per_server(ranks)
-        place = np.arange(len(ranks))
-        server, rail = place // per_server, place % per_server
-        gate = server[:, np.newaxis] * per_server + rail
-        away = server[:, np.newaxis] != server
-        inside, between = np.zeros_like(copies), np.zeros_like(copies)
-        sender, receiver = np.nonzero(copies)
-        count = copies[sender, receiver]
-        first = np.where(away[sender, receiver], gate[sender, receiver], receiver)
-        np.add.at(inside, (sender, first), count)
-        out = away[sender, receiver]
-        np.add.at(between, (first[out], receiver[out]), count[out])
-        np.fill_diagonal(inside, 0)
-        return [inside, between]
+            return copies
+        return gathered_first(
+            copies, ranks_per_server=self._ranks_per_server(ranks), chunks=self.router.chunks or 1
+        )
 
     def _choice(self, rank: int, turn: int) -> Int64Array:
         job, router, experts = self.job, self.router, self.experts

@@ -4,7 +4,7 @@ A pass is the forward (F) or backward (B) of one micro-batch through one chunk o
 be split into that of the input (I), which the stage before waits for, and that of the weights (W), which
 nobody waits for. A stage runs its list in order. A pass waits for its own stage and for the neighbour's
 result; a B or I on the last chunk waits for its own F; sending costs the sender nothing. Two passes in
-one slot are run together (DualPipe's pair of a forward and a backward).
+one slot are run together (DualPipe's pair of a forward and a backward, two batches that overlap).
 
 Chunks of the model are numbered along it: position = chunk * p + stage. Under DualPipe every stage holds two
 positions, r and p - 1 - r, and half of the micro-batches goes each way, with numbers of their own.
@@ -55,7 +55,7 @@ class PassTimes:
             "I": self.backward - self.weight,
             "W": self.weight,
         }
-        if len(slot) == 2 and self.pair is not None:
+        if self.pair is not None and [one.kind for one in slot] == ["F", "B"]:
             return self.pair
         return sum(each[one.kind] for one in slot)
 

@@ -19,11 +19,12 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from dataclasses import replace
 
 from fabric.errors import SpecError
 from fabric.training.schedule import Passage, PassTimes, Schedule
 
-__all__ = ["SCHEDULES", "bubble_time", "build_schedule"]
+__all__ = ["SCHEDULES", "bubble_time", "build_schedule", "two_batches"]
 
 Slots = list[tuple[Passage, ...]]
 
@@ -98,6 +99,46 @@ def bubble_time(name: str, *, stages: int, times: PassTimes, chunks: int = 1) ->
     if name == "zb1p":
         return (stages - 1) * (both - 2 * times.weight)
     return (stages - 1) * both / chunks
+
+
+def two_batches(name: str, *, stages: int, micro_batches: int, chunks: int = 1) -> Schedule:
+    """Return a schedule whose slots have the same pass of two micro-batches each, one after the other.
+
+    In a slot each communicates while the other computes (two-batch overlap, as of DeepSeek-V3's inference,
+    arXiv 2412.19437, section 3.4; SGLang and vLLM have it under this name and as "dual batch overlap").
+
+    Parameters
+    ----------
+    name, stages, micro_batches, chunks
+        As of `build_schedule`.
+
+    Raises
+    ------
+    SpecError
+        If micro-batches cannot be paired, or passes are paired already, as with "dualpipe".
+
+    Examples
+    --------
+    >>> two_batches("1f1b", stages=2, micro_batches=4).text(0)
+    'F0F1 F2F3 B0B1 B2B3'
+    """
+    if name == "dualpipe":
+        raise SpecError(
+            "two_batch_overlap", True, "false with dualpipe, which overlaps passes in pairs of its own"
+        )
+    if micro_batches % 2:
+        raise SpecError(
+            "two_batch_overlap", True, f"false for an odd number of micro-batches, {micro_batches}"
+        )
+    half = build_schedule(name, stages=stages, micro_batches=micro_batches // 2, chunks=chunks)
+    slots = tuple(
+        tuple(
+            tuple(one._replace(micro_batch=2 * one.micro_batch + which) for one in slot for which in (0, 1))
+            for slot in of_stage
+        )
+        for of_stage in half.slots
+    )
+    return replace(half, micro_batches=micro_batches, slots=slots).verify()
 
 
 def _gpipe(stage: int, p: int, m: int, v: int) -> Slots:

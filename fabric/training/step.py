@@ -2,10 +2,10 @@
 
 A rank runs the passes of its stage in the order of the schedule; in a pass, layer by layer, compute and
 collectives one after the other. Messages of the pipeline leave when a pass is over; the next stage's pass
-waits for them. The two passes of a slot of DualPipe take turns to compute, and each sends while the other
-does. Gradients are reduced bucket by bucket once their last backward is over, beside whatever else the rank
-still does; the optimizer's update waits for all of them, and weights that are cut are gathered after it.
-Then the rank begins its next step.
+waits for them. The two passes of a slot (of DualPipe, or of two batches that overlap) take turns to compute,
+and each sends while the other does. Gradients are reduced bucket by bucket once their last backward is over,
+beside whatever else the rank still does; the optimizer's update waits for all of them, and weights that are
+cut are gathered after it. Then the rank begins its next step.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from fabric.errors import SpecError
 from fabric.spec.training.job import TrainingJob
 from fabric.training.plan import StepPlan
 from fabric.training.schedule import Schedule
-from fabric.training.schedules import build_schedule
+from fabric.training.schedules import build_schedule, two_batches
 from fabric.training.step_builder import StepBuilder
 from fabric.training.times import ComputeTimes
 from fabric.workload.job import Purpose
@@ -103,7 +103,8 @@ def build_step(job: TrainingJob, *, times: ComputeTimes, plan: StepPlan | None =
     name = plan.schedule or ("interleaved" if layout.vpp > 1 else "1f1b")
     if name == "dualpipe" and layout.zero == 3:
         raise SpecError("schedule", name, "another with ZeRO-3: dualpipe keeps two chunks of weights")
-    schedule = build_schedule(name, stages=layout.pp, micro_batches=job.micro_batches, chunks=layout.vpp)
+    make = two_batches if plan.two_batch_overlap else build_schedule
+    schedule = make(name, stages=layout.pp, micro_batches=job.micro_batches, chunks=layout.vpp)
     slow = plan.slowdown
     if slow is not None and len(slow.factor) != layout.world:
         raise SpecError("slowness", len(slow.factor), f"a factor for each of {layout.world} ranks")

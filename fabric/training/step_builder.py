@@ -17,6 +17,7 @@ import numpy.typing as npt
 
 from fabric.spec.training.job import TrainingJob
 from fabric.spec.training.stages import split_layers
+from fabric.training.forwarding import Forwarding
 from fabric.training.gradients import Gradients
 from fabric.training.layer import Part, backward_parts, first_parts, forward_parts, last_parts
 from fabric.training.plan import ALGORITHMS, StepPlan
@@ -279,8 +280,28 @@ class StepBuilder:
             key = (stage, number)
             token = int(part.size) // (self.job.tokens_per_rank * self._top_k)
             token += routes.router.header_bytes if part.what == "dispatch" else 0
-            for matrix in routes.legs(part.what, layer, one.micro_batch, group=key, ranks=group):
+            way = routes.way(part.what, layer, one.micro_batch, group=key, ranks=group)
+            if isinstance(way, Forwarding) and routes.router.chunks is not None:
+                self._forward(way, token, group, what=part.what)
+                continue
+            for matrix in way.matrices() if isinstance(way, Forwarding) else [way]:
                 self.collective("ep", "all_to_all", 0, group, what=part.what, matrix=matrix * token)
+
+    def _forward(self, way: Forwarding, token_bytes: int, group: Int64Array, *, what: str) -> None:
+        """Add an all-to-all in two legs at once."""
+        ranks = group.tolist()
+        sent = np.sum(way.matrices(), axis=(0, 2))
+        number = self.builder.operation(
+            way.template,
+            way.piece_copies * token_bytes,
+            ranks=ranks,
+            after=sorted({one for rank in ranks for one in self.front[rank]}),
+            size_bytes=int(sent.max()) * token_bytes,
+            eager=self.plan.eager,
+        )
+        self.named(number, "ep", what)
+        for rank in ranks:
+            self.front[rank] = [number]
 
     @property
     def _top_k(self) -> int:

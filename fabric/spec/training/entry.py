@@ -43,6 +43,10 @@ class Training(Entry, frozen=True, kw_only=True, tag_field="kind", tag="training
         One after the other, each rank at its own pace. Default 1.
     schedule : {"gpipe", "1f1b", "interleaved", "zb1p", "dualpipe"}, optional
         Of the pipeline. None (default): "interleaved" with several chunks, else "1f1b".
+    two_batch_overlap : bool
+        Whether the passes of two micro-batches run side by side on a rank: they take turns to compute, part
+        by part, and each dispatches, combines and reduces while the other computes. For an even number of
+        micro-batches, and any schedule but dualpipe. Default False.
     bucket : Size, optional
         Gradients are reduced in buckets of whole layers of at least so many bytes, as the last backward pass
         leaves them. None (default): all of a chunk at once, after its last backward pass.
@@ -83,6 +87,7 @@ class Training(Entry, frozen=True, kw_only=True, tag_field="kind", tag="training
     compute: GivenTimes | MeasuredTimes | FlopTimes
     steps: int = 1
     schedule: Literal["gpipe", "1f1b", "interleaved", "zb1p", "dualpipe"] | None = None
+    two_batch_overlap: bool = False
     bucket: Size | None = None
     algorithms: dict[str, str] = msgspec.field(default_factory=dict)
     channels: int = 1

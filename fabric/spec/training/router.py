@@ -13,6 +13,7 @@ from fabric.spec.base import Problem, Spec
 __all__ = ["Router"]
 
 LARGEST_EXPONENT = 8.0
+MOST_CHUNKS = 4096
 
 
 class Router(Spec, frozen=True, kw_only=True):
@@ -51,6 +52,10 @@ class Router(Spec, frozen=True, kw_only=True):
         Whether the ranks of a server first put their tokens for one rank of another server together, on the
         rank that shares its rail, which sends them as one message (NCCL's PXN does that): fewer senders to a
         busy expert, and no way from rail to rail. Default False.
+    chunks : int, optional
+        Where copies go in two legs (to servers, or regrouped), both go on at once: every message is cut into
+        so many chunks, each passed on when it has come, as DeepEP's normal kernels do. None (default): the
+        second leg begins, rank by rank, when the first is over.
     header_bytes : int
         What a copy carries to its expert beside the token and its scales. Default 0; 16 in DeepEP's kernels
         for low latency.
@@ -71,6 +76,7 @@ class Router(Spec, frozen=True, kw_only=True):
     overflow: Literal["drop", "pad"] = "drop"
     replicas: int = 0
     regroup: bool = False
+    chunks: int | None = None
     header_bytes: int = 0
     redraw: Literal["always", "never"] = "always"
 
@@ -95,5 +101,14 @@ class Router(Spec, frozen=True, kw_only=True):
                 yield name, getattr(self, name), "at least 0"
         if self.node_limited and self.choice in ("balanced", "trace"):
             yield "node_limited", self.node_limited, "false where nothing is drawn"
+        if self.chunks is not None:
+            if not 1 <= self.chunks <= MOST_CHUNKS:
+                yield "chunks", self.chunks, f"from 1 to {MOST_CHUNKS}, or none"
+            if self.copies != "server" and not self.regroup:
+                yield (
+                    "chunks",
+                    self.chunks,
+                    'none where copies go in one leg: needs copies = "server" or regroup',
+                )
         if self.regroup and self.copies == "server":
             yield "regroup", self.regroup, 'false where copies are for "server", which share a rail anyway'
