@@ -7,7 +7,8 @@
 # paused it (SONiC), or after a time (Junos). Nothing is begun here: ports that may send start by themselves.
 #
 # A queue whose frames are dropped is closed by what its port shows: a threshold at the egress below
-# everything, so that the common path of a frame does not know of watchdogs.
+# everything, so that the common path of a frame does not know of watchdogs. So is its ingress, where what
+# comes in at the port is dropped as well.
 
 from libc.stdlib cimport calloc, malloc
 from libc.string cimport memcpy
@@ -70,6 +71,8 @@ cdef inline bint show_closed(World* w, u32 port, u8 c, bint closed) noexcept nog
     dog.closed[port][c] = dog.open[port][c]
     if closed:
         dog.closed[port][c].easy_egress_bytes = BELOW_EVERYTHING
+        if dog.drops_ingress:
+            dog.closed[port][c].easy_bytes = BELOW_EVERYTHING
     return True
 
 

@@ -162,6 +162,9 @@ cdef inline void forward(World* w, Node* n, u32 local, const Gate* gate, Packet*
     elif unlikely(outward.easy_egress_bytes < 0):
         record_drop(w, out_port, frame, time_ps, WATCHDOG_DROPS)
         return
+    elif unlikely(inward.easy_bytes < 0):
+        record_drop(w, n.port_base + local, frame, time_ps, WATCHDOG_DROPS)
+        return
     else:
         settle(w, n, time_ps)
         if inward.lossless:

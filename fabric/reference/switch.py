@@ -78,6 +78,9 @@ class Switch(Node):
         if self.environment.watchdog.closes(self.ports[egress_local], frame.traffic_class):
             self._drop(frame, self.ports[egress_local], DropReason.WATCHDOG, now_ps)
             return
+        if self.environment.watchdog.closes_ingress(port, frame.traffic_class):
+            self._drop(frame, port, DropReason.WATCHDOG, now_ps)
+            return
         account = self.accounts[port.local][frame.traffic_class]
         reason = admit(
             account,
