@@ -42,7 +42,6 @@ from fabric.workload.job import Job
 
 __all__ = ["lookahead_ps", "lower", "lower_with_flows"]
 
-PS_PER_NS = 1000
 WATCHDOG_ACTIONS = ("alert", "drop", "forward")
 """By the number that an engine knows them by."""
 WATCHDOG_FIELDS = ("poll_ps", "detect_polls", "restore_polls", "restores_by_time", "action")
@@ -109,7 +108,7 @@ def lower_with_flows(
         n_hosts=network.n_hosts,
         local_rate_bps=int(scenario.nic.copy_rate or 0),
         local_latency_ps=int(scenario.nic.copy_latency),
-        tick_ps=PS_PER_NS if scenario.run.ties == "transmission_start" else 1,
+        tick_ps=scenario.run.tick_ps,
     )
     flows = FlowTable.concatenate([flows, lowered_jobs.flows])
     run, switch = scenario.run, scenario.switch
@@ -232,8 +231,8 @@ def _run_fields(run: Run, port_delay_ps: npt.NDArray[np.int64]) -> dict[str, Any
     lookahead = Duration(int(port_delay_ps.min()))
     if run.window is not None and run.window > lookahead:
         raise SpecError("run.window", run.window, f"at most the smallest link delay ({lookahead})")
-    if run.ties == "transmission_start" and (port_delay_ps % PS_PER_NS).any():
-        delay = Duration(int(port_delay_ps[np.argmax(port_delay_ps % PS_PER_NS)]))
+    if (port_delay_ps % run.tick_ps).any():
+        delay = Duration(int(port_delay_ps[np.argmax(port_delay_ps % run.tick_ps)]))
         raise SpecError(
             "run.ties", run.ties, f'"fair", or delays of whole ns, latencies included (not {delay})'
         )

@@ -197,7 +197,7 @@ class DropReason:
 class FaultKind:
     """What a row of `LoweredFaults.changes` changes."""
 
-    DOWN, UP, RATE, LOSS, PAUSE, ROUTES, MOVES = range(7)
+    DOWN, UP, RATE, LOSS, PAUSE, ROUTES, MOVES, CUT = range(8)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

@@ -13,8 +13,10 @@
 
 from fabric.engine.heap cimport heap_remove
 from fabric.engine.fault cimport (
+    FAULT_CUT,
     FAULT_DOWN,
     FAULT_LOSS,
+    FAULT_MOVES,
     FAULT_PAUSE,
     FAULT_RATE,
     FAULT_ROUTES,
@@ -32,7 +34,8 @@ from fabric.engine.port cimport LINK_WAKE_BIT, ODD_DOWN, ODD_TIMING, Port
 from fabric.engine.recorder cimport record_drop
 from fabric.engine.ring cimport ring_empty, ring_front, ring_pop
 from fabric.engine.touch cimport touch
-from fabric.engine.types cimport NEVER, i64, u8, u32, u64
+from fabric.engine.turns cimport turns_join, turns_leave
+from fabric.engine.types cimport NEVER, i64, u8, u16, u32, u64
 from fabric.engine.world cimport World
 
 
@@ -103,10 +106,15 @@ cdef inline void move_flow(World* w, u32 flow, u32 port, i64 time_ps) noexcept n
     w.faults.flow_port[flow] = port
     if w.flow_started_ps[flow] < 0 or s.flags & SENDER_COMPLETE:
         return
-    if s.flags & SENDER_READY:
-        leave_ready(w, flow, s)
-    s.port = port
-    make_ready(w, flow, s, time_ps)
+    if w.turn_ports != NULL:
+        turns_leave(w, flow, s)
+        s.port = port
+        turns_join(w, flow, s)
+    else:
+        if s.flags & SENDER_READY:
+            leave_ready(w, flow, s)
+        s.port = port
+        make_ready(w, flow, s, time_ps)
     touch(w, port, time_ps)
 
 
@@ -129,7 +137,10 @@ cdef inline void apply_fault(World* w, const Fault* fault) noexcept nogil:
         touch(w, port, time_ps)
     elif fault.kind == FAULT_ROUTES:
         set_routes(w, fault.value)
-    else:
+    elif fault.kind == FAULT_CUT:
+        w.ports[port].cut_bytes = <u16>fault.value
+        set_rate(&w.ports[port], <u64>w.port_rate_bps[port])
+    elif fault.kind == FAULT_MOVES:
         for k in range(w.faults.move_base[fault.value], w.faults.move_base[fault.value + 1]):
             move_flow(w, w.faults.move_flow[k], w.faults.move_port[k], time_ps)
 

@@ -6,7 +6,7 @@
 from fabric.engine.egress cimport may_start
 from fabric.engine.node cimport SWITCH, Node
 from fabric.engine.pfc cimport note_backlog
-from fabric.engine.port cimport Port
+from fabric.engine.port cimport ODD_TURNS, Port
 from fabric.engine.types cimport i64, later, sooner, u32
 from fabric.engine.world cimport World
 
@@ -23,3 +23,5 @@ cdef inline void touch(World* w, u32 port, i64 time_ps) noexcept nogil:
             due_ps[0] = sooner(due_ps[0], n.settle_from_ps)
     elif p.backlog:
         due_ps[0] = sooner(due_ps[0], time_ps)
+        if p.odd & ODD_TURNS:
+            w.turn_ports[port].wake_ps = time_ps

@@ -36,6 +36,20 @@ cdef inline void turns_join(World* w, u32 flow, Sender* s) noexcept nogil:
     s.flags |= SENDER_READY
 
 
+cdef inline void turns_leave(World* w, u32 flow, Sender* s) noexcept nogil:
+    """A flow goes to another port; whose turn it is stays as it is."""
+    cdef TurnQueue* q = &w.turn_queues[s.port * w.n_classes + s.traffic_class]
+    cdef u32 place = 0, k
+    while q.list.flows[place] != flow:
+        place += 1
+    for k in range(place, q.list.count - 1):
+        q.list.flows[k] = q.list.flows[k + 1]
+    q.list.count -= 1
+    if place <= q.last and q.last != NO_TURN:
+        q.last -= 1             # to NO_TURN from 0, which comes next then
+    s.flags &= ~SENDER_READY
+
+
 cdef inline void strike_complete(World* w, TurnQueue* q, u32 first) noexcept nogil:
     """Takes the complete flows from a place on off the list."""
     cdef u32 k, kept = first
@@ -105,6 +119,7 @@ cdef inline void begin_class(World* w, Node* n, u32 port, Port* p, u8 c, i64 tim
         w.senders[q.list.flows[q.last]].flags |= SENDER_READY
     if ring_empty(&w.queues[index].frames) and not startable(w, q):
         w.queues[index].deficit = 0
+    w.turn_ports[port].is_sending = True
 
 
 cdef inline void turns_try(World* w, Node* n, u32 port, Port* p, i64 time_ps) noexcept nogil:
@@ -134,7 +149,7 @@ cdef inline void turns_try(World* w, Node* n, u32 port, Port* p, i64 time_ps) no
 
 cdef inline i64 frame_end_ps(const World* w, u32 port, const Port* p) noexcept nogil:
     """When the frame ends at whose end the port has not been tried yet; NEVER: it is between frames."""
-    return NEVER if p.tx_bytes == w.turn_ports[port].handled_bytes else p.busy_ps
+    return p.busy_ps if w.turn_ports[port].is_sending else NEVER
 
 
 cdef inline void turns_advance(World* w, Node* n, u32 port, Port* p, i64 time_ps) noexcept nogil:
@@ -151,7 +166,7 @@ cdef inline void turns_advance(World* w, Node* n, u32 port, Port* p, i64 time_ps
             if end_ps == NEVER:
                 turns_try(w, n, port, p, wake_ps)
         else:
-            x.handled_bytes = p.tx_bytes
+            x.is_sending = False
             turns_try(w, n, port, p, end_ps)
         if unlikely(w.error != 0 or w.out_of_memory != 0):
             return

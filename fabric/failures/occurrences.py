@@ -128,7 +128,25 @@ def find_occurrences(
         else:
             found += finder.of(entry, path)
         _check_classes(found, scenario, path)
+    tick_ps = scenario.run.tick_ps
+    if tick_ps > 1:
+        found = [_in_ticks(each, tick_ps) for each in found]
     return sorted(found, key=lambda each: (each.began_ps, each.ended_ps, each.kind, each.target))
+
+
+def _in_ticks(each: Occurrence, tick_ps: int) -> Occurrence:
+    """The same at the first ticks from its instants on, for one tick at least."""
+
+    def up(time_ps: int) -> int:
+        return time_ps + -time_ps % tick_ps
+
+    began_ps, after_ps = up(each.began_ps), each.isolated_after_ps
+    return replace(
+        each,
+        began_ps=began_ps,
+        ended_ps=NEVER_PS if each.ended_ps >= NEVER_PS else max(up(each.ended_ps), began_ps + tick_ps),
+        isolated_after_ps=None if after_ps is None else up(after_ps),
+    )
 
 
 def _check_classes(found: list[Occurrence], scenario: Scenario, path: str) -> None:

@@ -76,7 +76,9 @@ class Faults:
             self._touch(port, now_ps)
         elif kind == FaultKind.ROUTES:
             self._set_routes(faults, value)
-        else:
+        elif kind == FaultKind.CUT:
+            port.cut_bytes = value
+        elif kind == FaultKind.MOVES:
             self._move_flows(faults, value, now_ps)
 
     def _down(self, port: Port, *, loses: bool, now_ps: int) -> None:
@@ -108,4 +110,4 @@ class Faults:
 
     def _touch(self, port: Port, now_ps: int) -> None:
         """Try a port at this instant, when its turn comes."""
-        self._clock.schedule_start(now_ps, port.node, port.number, ends_frame=False)
+        self._nodes[port.node].wake(port, now_ps)

@@ -119,6 +119,10 @@ class Node(ABC):
         """Whether the event of this number is a wake-up of `port` that will not act."""
         return False
 
+    def wake(self, port: Port, time_ps: int) -> None:
+        """Try `port` when the starts of that instant come."""
+        self.environment.clock.schedule_start(time_ps, self.number, port.number, ends_frame=False)
+
     def on_wake(self, port: Port, number: int, now_ps: int) -> None:
         """An instant has come at which `port` was to be tried; `number` is that of the event."""
         self.try_port(port, now_ps)

@@ -59,10 +59,10 @@ def cross_problems(scenario: Scenario) -> Iterator[Problem]:
 def _failure_problems(scenario: Scenario) -> Iterator[Problem]:
     if not scenario.failures:
         return
-    if scenario.nic.queue_pairs != "earliest":
-        yield "nic.queue_pairs", scenario.nic.queue_pairs, '"earliest", where there are failures'
-    if scenario.run.ties != "fair":
-        yield "run.ties", scenario.run.ties, '"fair", where there are failures'
+    for name in ("suspect", "isolate", "dead", "convergence", "restore"):
+        delay = getattr(scenario.recovery, name)
+        if delay % scenario.run.tick_ps:
+            yield f"recovery.{name}", delay, f'whole nanoseconds, with run.ties = "{scenario.run.ties}"'
     if scenario.recovery.reroute == "resilient" and scenario.routing.weights != "equal":
         allowed = '"equal", with recovery.reroute = "resilient": its tables have places of their own'
         yield "routing.weights", scenario.routing.weights, allowed
