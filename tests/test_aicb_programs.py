@@ -151,7 +151,7 @@ class TestPipeline:
         assert pairs == [[0, 2], [1, 3]] * 2 + [[2, 0], [3, 1]] * 2
 
     def test_a_step_takes_as_long_as_gpipe(self, tmp_path: Path) -> None:
-        """(m + p - 1)(F + B) where messages take no time, less the gradient of weights that they do not wait for."""
+        """(m + p - 1)(F + B) where messages take no time, less a gradient of weights that none waits for."""
         program, _ = import_aicb(self.file(tmp_path))
         scenario = fabric.Scenario(
             topology=fabric.SingleSwitch(hosts=2), traffic=[fabric.Permutation(size="1KB")]
