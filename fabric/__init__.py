@@ -17,9 +17,13 @@ Public names are imported when they are first used, so that ``import fabric`` is
 from __future__ import annotations
 
 import importlib
-from typing import TYPE_CHECKING, Any
+
+TYPE_CHECKING = False
+"""As of `typing`, whose import would take longer than all that is done here."""
 
 if TYPE_CHECKING:
+    from typing import Any
+
     from fabric import (
         analysis,
         bench,

@@ -11,6 +11,7 @@ from libc.string cimport memset
 
 from fabric.engine.build cimport allocate, allocate_turns, free_world, place_nodes
 from fabric.engine.detection cimport prepare_detection
+from fabric.engine.expiry cimport allocate_quanta
 from fabric.engine.mitigation cimport allocate_watchdog
 from fabric.engine.types cimport i64, u64
 from fabric.engine.window cimport run_windows
@@ -69,6 +70,7 @@ cdef class Engine:
         take_scalars(self.w, lowered)
         take_deadlocks(self.w, lowered)
         take_watchdog(self.w, lowered)
+        take_quanta(self.w, self.memory, lowered)
         take_arrays(self.w, self.memory, lowered)
         take_faults(self.w, self.memory, lowered)
         take_program(self.w, self.memory, lowered.program)
@@ -89,7 +91,7 @@ cdef class Engine:
         if not place_nodes(self.w):
             raise MemoryError(f"no memory for {lowered.n_nodes} nodes")
         prepare_detection(self.w)
-        if not allocate_watchdog(self.w):
+        if not allocate_watchdog(self.w) or not allocate_quanta(self.w):
             raise MemoryError(f"no memory for {lowered.n_ports} ports")
         fill_flows(self.w)
         if lowered.program is not None:

@@ -7,7 +7,20 @@ what is allowed there.
 
 from __future__ import annotations
 
-__all__ = ["FabricError", "SimulationError", "SpecError"]
+__all__ = ["MISSING", "FabricError", "Said", "SimulationError", "SpecError"]
+
+
+class Said(str):
+    """A text that errors show as it is: what stands in place of a value."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return str(self)
+
+
+MISSING = Said("(missing)")
+"""In place of a value that is not there."""
 
 
 class FabricError(Exception):

@@ -13,7 +13,10 @@ import threading
 from types import FrameType, TracebackType
 from typing import Any
 
-__all__ = ["InterruptRequest"]
+__all__ = ["INTERRUPTED", "InterruptRequest"]
+
+INTERRUPTED = 130
+"""Exit code of a command that Ctrl-C has ended, as shells have it: 128 and the number of the signal."""
 
 
 class InterruptRequest:

@@ -26,6 +26,7 @@ from fabric.lowering.flows import flow_columns
 from fabric.lowering.paths import path_columns
 from fabric.lowering.ports import node_columns, port_columns
 from fabric.lowering.programs import lower_jobs
+from fabric.lowering.quanta import quanta_columns
 from fabric.lowering.recording import record_columns
 from fabric.lowering.ticks import ns3_ticks_ps
 from fabric.lowering.transports import pattern_transports
@@ -41,10 +42,11 @@ from fabric.workload.job import Job
 
 __all__ = ["lookahead_ps", "lower", "lower_with_flows"]
 
-PS_PER_NS = 1000
 WATCHDOG_ACTIONS = ("alert", "drop", "forward")
 """By the number that an engine knows them by."""
-WATCHDOG_FIELDS = ("poll_ps", "detect_polls", "restore_polls", "restores_by_time", "action")
+WATCHDOG_FIELDS = (
+    *("poll_ps", "detect_polls", "restore_polls", "restores_by_time", "action", "drops_ingress"),
+)
 
 
 def lower(
@@ -108,7 +110,7 @@ def lower_with_flows(
         n_hosts=network.n_hosts,
         local_rate_bps=int(scenario.nic.copy_rate or 0),
         local_latency_ps=int(scenario.nic.copy_latency),
-        tick_ps=PS_PER_NS if scenario.run.ties == "transmission_start" else 1,
+        tick_ps=scenario.run.tick_ps,
     )
     flows = FlowTable.concatenate([flows, lowered_jobs.flows])
     run, switch = scenario.run, scenario.switch
@@ -158,6 +160,13 @@ def lower_with_flows(
         **_run_fields(run, columns["port_delay_ps"]),
         pfc_frame_bytes=int(switch.pfc.frame),
         **_watchdog_fields(switch.watchdog),
+        **quanta_columns(
+            network,
+            switch=switch,
+            columns=columns,
+            occurrences=failures.occurrences,
+            largest_frame_bytes=patterns.largest_frame_bytes,
+        ),
         program=lowered_jobs.program if jobs else None,
         faults=failures.lowered(scenario, network, columns=columns),
     )
@@ -217,6 +226,7 @@ def _watchdog_fields(watchdog: Watchdog | None) -> dict[str, Any]:
         "watchdog_restore_polls": -(-int(watchdog.restoration) // poll_ps),
         "watchdog_restores_by_time": int(watchdog.restore == "time" and watchdog.action != "alert"),
         "watchdog_action": WATCHDOG_ACTIONS.index(watchdog.action),
+        "watchdog_drops_ingress": int(watchdog.drop_ingress),
     }
 
 
@@ -224,8 +234,8 @@ def _run_fields(run: Run, port_delay_ps: npt.NDArray[np.int64]) -> dict[str, Any
     lookahead = Duration(int(port_delay_ps.min()))
     if run.window is not None and run.window > lookahead:
         raise SpecError("run.window", run.window, f"at most the smallest link delay ({lookahead})")
-    if run.ties == "transmission_start" and (port_delay_ps % PS_PER_NS).any():
-        delay = Duration(int(port_delay_ps[np.argmax(port_delay_ps % PS_PER_NS)]))
+    if (port_delay_ps % run.tick_ps).any():
+        delay = Duration(int(port_delay_ps[np.argmax(port_delay_ps % run.tick_ps)]))
         raise SpecError(
             "run.ties", run.ties, f'"fair", or delays of whole ns, latencies included (not {delay})'
         )

@@ -197,7 +197,7 @@ class DropReason:
 class FaultKind:
     """What a row of `LoweredFaults.changes` changes."""
 
-    DOWN, UP, RATE, LOSS, PAUSE, ROUTES, MOVES = range(7)
+    DOWN, UP, RATE, LOSS, PAUSE, ROUTES, MOVES, CUT = range(8)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -335,6 +335,10 @@ class Lowered:
     watchdog_restore_polls: int
     watchdog_restores_by_time: int
     watchdog_action: int
+    watchdog_drops_ingress: int
+    pfc_refresh_ps: int
+    port_pause_ps: npt.NDArray[np.int64]
+    port_pause_holds: npt.NDArray[np.uint8]
     pin_base: npt.NDArray[np.uint32]
     pin_key: npt.NDArray[np.uint64]
     pin_port: npt.NDArray[np.uint16]

@@ -118,6 +118,8 @@ CASES: dict[str, Case] = {
     **swept("isolation.toml"),
     "dual_plane": Case("dual_plane.toml"),
     "dual_plane, healthy": Case("dual_plane.toml", ("failures=[]",)),
+    "dual_plane_1024": Case("dual_plane_1024.toml"),
+    "dual_plane_1024, healthy": Case("dual_plane_1024.toml", ("failures=[]",)),
     "link_failure_1024": Case("link_failure_1024.toml"),
     "deadlock_ring": Case("deadlock_ring.toml"),
     "deadlock_ring with round robin": Case("deadlock_ring.toml", ("switch.arbiter=round_robin",)),

@@ -75,8 +75,12 @@ class Outcome:
 
     @property
     def last_start_ps(self) -> int:
-        """No frame began after this instant."""
-        return self.until_ps - 1 if self.reason == "UNTIL" else self.counters["end_ps"]
+        """No frame began after this instant: the last arrival, or the last loss of what was on a link."""
+        if self.reason == "UNTIL":
+            return self.until_ps - 1
+        return max(
+            self.counters["end_ps"], int(changes_of(self.lowered, FaultKind.DOWN)["time_ps"].max(initial=0))
+        )
 
 
 def check_invariants(outcome: Outcome) -> None:
@@ -265,9 +269,12 @@ def _check_pauses(outcome: Outcome) -> None:
         return
     rows, end_ps = outcome.rows["pause"], outcome.counters["end_ps"]
     is_open = rows["value"] == STILL_PAUSED
-    # a storm pauses without a frame, a link that goes down ends pauses without one, a watchdog does both
-    by_frames = len(changes_of(lowered, FaultKind.DOWN, FaultKind.PAUSE)) == 0 and not (
-        lowered.watchdog_poll_ps and lowered.watchdog_action
+    # a storm pauses without a frame, a link that goes down ends pauses without one, a watchdog does both; and
+    # the repetition of a PAUSE that has run out begins a pause anew
+    by_frames = (
+        len(changes_of(lowered, FaultKind.DOWN, FaultKind.PAUSE)) == 0
+        and not (lowered.watchdog_poll_ps and lowered.watchdog_action)
+        and bool(lowered.port_pause_holds.all())
     )
     has_ended = outcome.reason == "FINISHED" and by_frames
     assert not (has_ended and is_open.any()), "finished, but a pause is open"

@@ -15,6 +15,7 @@ from typing import Any
 from hypothesis import strategies as st
 from strategies_failures import with_failures
 from strategies_paths import routings
+from strategies_quanta import with_quanta
 from strategies_topology import pick, topologies
 from strategies_traffic import traffic_entries, transports
 
@@ -85,6 +86,8 @@ def scenarios(draw: st.DrawFn, *, failing: bool | None = None) -> Scenario:
         scenario = scenario.replace(run=scenario.run.replace(ties="transmission_start"))
     if failing is True or (failing is None and draw(st.integers(0, 2)) == 2):
         scenario = draw(with_failures(scenario))
+    if timing == "exact" and draw(st.integers(0, 2)) == 2:
+        scenario = draw(with_quanta(scenario))
     return with_pool(scenario, pool_bytes=frame_bytes * pick(draw, POOL_FRAMES))
 
 
@@ -156,11 +159,13 @@ def watchdogs(*, often: bool = False) -> st.SearchStrategy[Watchdog | None]:
     @st.composite
     def drawn(draw: st.DrawFn) -> Watchdog:
         poll_ps = pick(draw, (5_000_000, 1_234_567, 32_000_000))
+        action = pick(draw, ("drop", "forward", "alert"))
         return Watchdog(
             poll=poll_ps,
             detection=poll_ps * draw(st.integers(1, 3)),
             restoration=poll_ps * draw(st.integers(1, 3)) + 1,
-            action=pick(draw, ("drop", "forward", "alert")),
+            action=action,
+            drop_ingress=action == "drop" and draw(st.booleans()),
             restore=pick(draw, ("quiet", "time")),
         )
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from hypothesis import strategies as st
 from strategies import watchdogs, with_pool
+from strategies_quanta import with_quanta
 from strategies_topology import pick
 from support_oracles import graph, link
 
@@ -102,6 +103,8 @@ def cyclic(draw: st.DrawFn, *, with_watchdog: bool = False) -> Cyclic:
         ),
         run=Run(seed=draw(st.integers(1, 2**32)), deadlock=deadlock),
     )
+    if draw(st.integers(0, 2)) == 2:
+        scenario = draw(with_quanta(scenario, network=network))
     pool_bytes = FRAME_BYTES * pick(draw, (400, 60, 20, 5000))
     return Cyclic(with_pool(scenario, pool_bytes=pool_bytes, network=network), network)
 

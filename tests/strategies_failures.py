@@ -46,7 +46,7 @@ def with_failures(draw: st.DrawFn, scenario: Scenario) -> Scenario:
         failures.append(LinkDown(link=first, at=draw(st.sampled_from(TIMES_PS))))
     choices = ("ecmp", "up_down", "end_host", "none")
     plain = scenario.routing.weights == "equal" and scenario.routing.choice == "ecmp"
-    delays_ps = st.sampled_from(DELAYS_PS)
+    delays_ps = st.sampled_from([each for each in DELAYS_PS if each % scenario.run.tick_ps == 0])
     suspect_ps, isolate_ps = sorted((0, draw(delays_ps)))
     recovery = Recovery(
         reroute=pick(draw, ("ecmp", "resilient", "resilient", *choices[1:]) if plain else choices),
@@ -62,10 +62,8 @@ def with_failures(draw: st.DrawFn, scenario: Scenario) -> Scenario:
     return scenario.replace(
         failures=tuple(failures),
         recovery=recovery,
-        switch=scenario.switch.replace(cut_through=False),
-        nic=scenario.nic.replace(queue_pairs="earliest"),
         run=scenario.run.replace(
-            ties="fair", until=draw(st.sampled_from((10**9, 10**10)) | st.integers(8_000_000, 200_000_000))
+            until=draw(st.sampled_from((10**9, 10**10)) | st.integers(8_000_000, 200_000_000))
         ),
     )
 

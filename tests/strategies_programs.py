@@ -23,7 +23,7 @@ __all__ = ["scenarios_with_programs"]
 def scenarios_with_programs(draw: st.DrawFn) -> tuple[Scenario, Job]:
     """A scenario with its own traffic, and a program that runs beside it."""
     scenario = draw(scenarios())
-    if not scenario.failures and draw(st.integers(0, 2)) == 2:
+    if draw(st.integers(0, 2)) == 2:
         scenario = scenario.replace(nic=scenario.nic.replace(queue_pairs="in_turn"))
     rng = Random(draw(st.integers(0, 2**32 - 1)))
     payload = int(scenario.transport.payload)

@@ -27,13 +27,14 @@ from support_oracles import (
     lossless_switch,
     message,
     messages,
+    open_loop,
     run,
     transport,
 )
 
 from fabric._core import Engine
-from fabric.lowered import Lowered
-from fabric.spec import Run, Scenario
+from fabric.lowered import DropReason, Lowered
+from fabric.spec import Pin, Routing, Run, Scenario
 
 LINE_GBPS = 40
 
@@ -81,15 +82,26 @@ class Verdict:
         When the deadlock formed, -1 without one.
     links : tuple of str
         Those that wait for ever.
+    channels, frames : list of tuple
+        All rows of the deadlocks that were found.
+    fingerprint : int
+        Of everything that happened.
     """
 
     deadlock: bool
     goodput_gbps: np.ndarray
     pauses_to_hosts: int
-    pauses_between_switches: dict[tuple[str, str], int] = field(default_factory=dict)
-    end_ps: int = 0
-    formed_ps: int = -1
-    links: tuple[str, ...] = ()
+    pauses_between_switches: dict[tuple[str, str], int]
+    end_ps: int
+    formed_ps: int
+    links: tuple[str, ...]
+    channels: list[tuple[int, ...]] = field(repr=False)
+    frames: list[tuple[int, ...]] = field(repr=False)
+    fingerprint: int
+
+    def bits(self) -> dict[str, Any]:
+        """What two engines have to agree on."""
+        return {**vars(self), "goodput_gbps": self.goodput_gbps.tolist()}
 
 
 def judge(
@@ -108,9 +120,14 @@ def judge(
     outcome = _run(cables, streams, arbiter, setting, by_shortest_path, engine)
     sent_bytes = outcome.columns["port_tx_bytes"][outcome.lowered.flow_port]
     done = outcome.until(100 * SECOND)
-    deadlock = done.bytes_left > 0
-    assert done.status == ("STALLED" if deadlock else "FINISHED")
     assert done.columns["drops_by_reason"].sum() == 0
+    assert done.status == ("STALLED" if done.bytes_left else "FINISHED")
+    return _verdict(done, sent_bytes / (setting.duration_ms * MS))
+
+
+def _verdict(done: Outcome, goodput_bytes_per_ps: np.ndarray) -> Verdict:
+    """Of a run without an end."""
+    deadlock = done.bytes_left > 0
     channels, frames = done.engine.deadlocks()
     assert (len(channels) > 0) == deadlock
     assert frames["size_bytes"].sum() == channels["bytes"].sum() <= done.bytes_left
@@ -122,14 +139,18 @@ def judge(
             to_hosts += int(pauses[port])
         else:
             between[owner, peer] = int(pauses[port])
+    counters = done.columns["counters"]
     return Verdict(
         deadlock=deadlock,
-        goodput_gbps=sent_bytes * 8.0 * SECOND / (setting.duration_ms * MS) / GBPS,
+        goodput_gbps=goodput_bytes_per_ps * 8.0 * SECOND / GBPS,
         pauses_to_hosts=to_hosts,
         pauses_between_switches=between,
-        end_ps=int(done.columns["counters"]["end_ps"]),
+        end_ps=int(counters["end_ps"]),
         formed_ps=int(channels["formed_ps"][0]) if deadlock else -1,
         links=tuple(network.port_arrow(port) for port in channels["port"].tolist()),
+        channels=channels.tolist(),
+        frames=frames.tolist(),
+        fingerprint=int(counters["fingerprint"]),
     )
 
 
@@ -157,7 +178,7 @@ def _run(
         switch=lossless_switch(setting.xoff, xon=setting.xon, arbiter=arbiter),
         transport=transport(setting.frame_bytes),
         traffic=messages(*flows, jitter="5us"),
-        run=Run(seed=setting.seed, fingerprint=False),
+        run=Run(seed=setting.seed),
     )
     return run(
         scenario,
@@ -202,3 +223,46 @@ def clos(*, bounced: bool) -> tuple[list[tuple[str, str]], list[Stream]]:
     blue = "T2 L1 S2 L3 S1 L4 T4" if bounced else "T2 L1 S2 L4 T4"
     ways = {"green": green, "blue": blue, "f3": "T1 L2 S2 L3 T3", "f4": "T4 L4 S1 L1 T2"}
     return cables, [Stream(name, way.split()) for name, way in ways.items()]
+
+
+def judge_loop(
+    switches: int,
+    ttl: int,
+    rate_gbps: float,
+    *,
+    arbiter: str,
+    setting: Setting = DEFAULT,
+    engine: Callable[[Lowered], Any] = Engine,
+) -> Verdict:
+    """One host sends to another, and every switch of a ring sends its frames on to the next switch.
+
+    Goodput is the rate at which frames expire.
+    """
+    names = [f"s{number}" for number in range(switches)]
+    circle = list(pairwise([*names, names[0]]))
+    rate_bps = round(rate_gbps * GBPS)
+    cables: Sequence[Any] = [
+        *dict.fromkeys(tuple(sorted(pair)) for pair in circle),
+        ("h0", "s0", {"rate_bps": rate_bps}),
+        ("h1", "s0"),
+    ]
+    topology, network = graph(*cables, default=link(setting.line_gbps * GBPS, setting.delay))
+    scenario = Scenario(
+        topology=topology,
+        switch=lossless_switch(setting.xoff, xon=setting.xon, arbiter=arbiter),
+        transport=open_loop(setting.frame_bytes),
+        traffic=messages(message(rate_bps * setting.duration_ms // 8_000)),
+        routing=Routing(
+            ttl=ttl, pins=tuple(Pin(at=here, next=there, destination="h1") for here, there in circle)
+        ),
+        run=Run(seed=setting.seed),
+    )
+    outcome = run(scenario, network=network, until_ps=setting.duration_ms * MS, engine=engine)
+    expired = outcome.columns["drops_by_reason"][DropReason.TTL_EXPIRED : DropReason.TTL_EXPIRED + 1]
+    done = outcome.until(100 * SECOND)
+    drops = done.columns["drops_by_reason"]
+    assert drops.sum() == drops[DropReason.TTL_EXPIRED]
+    verdict = _verdict(done, expired * setting.frame_bytes / (setting.duration_ms * MS))
+    if not verdict.deadlock:
+        assert drops.sum() == done.columns["flow_sent"].sum()
+    return verdict

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import io
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -127,14 +126,6 @@ class TestNumbers:
     def test_both_engines_measure_the_same(self) -> None:
         bench = Bench(scenario=SCENARIO, sizes=[50_000], algorithms=["halving_doubling"])
         assert bench_csv(run_bench(bench)) == bench_csv(run_bench(bench, engine="reference"))
-
-    def test_an_interrupt_ends_it(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        def interrupted(scenario: fabric.Scenario, **how: Any) -> Result:
-            return replace(fabric.run(scenario), status="INTERRUPTED")
-
-        monkeypatch.setattr("fabric.bench.measure.run", interrupted)
-        with pytest.raises(KeyboardInterrupt):
-            measured()
 
     def test_a_collective_that_never_ends_is_said(self) -> None:
         lossy = SCENARIO.replace(

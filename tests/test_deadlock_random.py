@@ -18,7 +18,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from invariants import Outcome
 from strategies_deadlock import Cyclic, cyclic
-from test_two_engines import Chunk, chunks, compare_engines
+from support_occurrence import check_all_occur
+from test_two_engines import Chunk, chunks, compare_engines, run_natively
 
 import fabric
 from fabric._core import Engine
@@ -45,32 +46,35 @@ def can_deadlock(case: Cyclic, lowered: Lowered) -> bool:
     return any(each.verdict.can_deadlock for each in verdicts)
 
 
+def check_verdict(case: Cyclic) -> tuple[bool, bool]:
+    """Whether it can deadlock, and did: on the native engine, which stops at one when told to."""
+    lowered = lower(case.scenario, network=case.network)
+    can = can_deadlock(case, lowered)
+    engine = Engine(replace(lowered, deadlock=1, fingerprint=0))
+    assert engine.run() in ("FINISHED", "STALLED")
+    bytes_left = int(engine.columns()["queue_bytes"].sum())
+    channels, frames = engine.deadlocks()
+    assert (bytes_left > 0) == (len(channels) > 0), f"{bytes_left} bytes are left: {channels}"
+    assert can or not len(channels), f"no cycle in the routes, yet {channels}"
+    assert channels["bytes"].sum() == frames["size_bytes"].sum() <= bytes_left
+    stopped = Engine(replace(lowered, deadlock=2, fingerprint=0))
+    assert (stopped.run() == "DEADLOCK") == (len(channels) > 0)
+    first = channels[channels["deadlock"] == 0]
+    found = stopped.deadlocks()[0]
+    assert found[found["deadlock"] == 0].tolist() == first.tolist()
+    return can, len(channels) > 0
+
+
 def test_the_verdict_is_that_of_the_drain() -> None:
-    """On the native engine; in "stop" the run is continued as "report", to drain."""
     seen: Counter[tuple[bool, bool]] = Counter()
 
     @PROFILE
     @given(case=cyclic())
     def same_verdict(case: Cyclic) -> None:
-        lowered = lower(case.scenario, network=case.network)
-        can = can_deadlock(case, lowered)
-        engine = Engine(replace(lowered, deadlock=1, fingerprint=0))
-        assert engine.run() in ("FINISHED", "STALLED")
-        bytes_left = int(engine.columns()["queue_bytes"].sum())
-        channels, frames = engine.deadlocks()
-        assert (bytes_left > 0) == (len(channels) > 0), f"{bytes_left} bytes are left: {channels}"
-        assert can or not len(channels), f"no cycle in the routes, yet {channels}"
-        assert channels["bytes"].sum() == frames["size_bytes"].sum() <= bytes_left
-        stopped = Engine(replace(lowered, deadlock=2, fingerprint=0))
-        assert (stopped.run() == "DEADLOCK") == (len(channels) > 0)
-        first = channels[channels["deadlock"] == 0]
-        found = stopped.deadlocks()[0]
-        assert found[found["deadlock"] == 0].tolist() == first.tolist()
-        seen[can, len(channels) > 0] += 1
+        seen[check_verdict(case)] += 1
 
     same_verdict()
     print(f"(can deadlock, did): {dict(seen)}")
-    assert min(seen[False, False], seen[True, False], seen[True, True]) >= 10, seen
 
 
 def test_both_engines_say_the_same() -> None:
@@ -81,13 +85,40 @@ def test_both_engines_say_the_same() -> None:
     @given(case=cyclic(with_watchdog=True), steps=chunks, window=st.floats(0, 1))
     def same_bits(case: Cyclic, steps: list[Chunk], window: float) -> None:
         lowered = lower(case.scenario, network=case.network)
-        outcome = compare_engines(lowered, steps=steps, window=window)
-        seen.update(what_happened(outcome))
+        seen.update(what_happened(compare_engines(lowered, steps=steps, window=window)))
 
     same_bits()
     print(dict(seen))
-    wanted = ("FINISHED", "STALLED", "DEADLOCK", "several links", "mitigated")
-    assert min(seen[each] for each in wanted) >= 1, seen
+
+
+def test_every_verdict_occurs() -> None:
+    """Safe routes; cycles that do not deadlock; deadlocks."""
+    names = {(False, False): "safe", (True, False): "a cycle alone", (True, True): "a deadlock"}
+    check_all_occur(
+        cyclic(),
+        wanted=names.values(),
+        happened=lambda case: [names[check_verdict(case)]],
+        check=check_verdict,
+    )
+
+
+def test_every_outcome_occurs_on_both_engines() -> None:
+    check_all_occur(
+        cyclic(with_watchdog=True),
+        wanted=(
+            "FINISHED",
+            "STALLED",
+            "DEADLOCK",
+            "several links",
+            "mitigated",
+            "broken",
+            "several deadlocks",
+        ),
+        happened=lambda case: what_happened(run_natively(lower(case.scenario, network=case.network))),
+        check=lambda case: compare_engines(
+            lower(case.scenario, network=case.network), steps=[("hops", 97)], window=0.3
+        ),
+    )
 
 
 @pytest.mark.parametrize("action", ["drop", "forward", "alert"])

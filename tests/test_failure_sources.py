@@ -10,7 +10,7 @@ from support_failures import MS, US, fabric_of
 
 import fabric
 from fabric.errors import SpecError
-from fabric.failures import draw_failures, find_occurrences, read_log
+from fabric.failures import find_occurrences, network_failures, read_log
 from fabric.failures.draw import PURPOSE_FAILURES, draw_times
 from fabric.failures.occurrences import NEVER_PS
 from fabric.keyed_hash import purpose_key
@@ -53,7 +53,7 @@ class TestChance:
         ):
             rates = FailureRates(**dict.fromkeys(FailureRates.__struct_fields__, 0.0) | {name: 1.0})
             entry = DrawnFailures(lasts="1s", rates=rates, acceleration=8760 * 3600 * 100 / units)
-            count = np.mean([len(list(draw_failures(entry, network, seed=seed))) for seed in range(60)])
+            count = np.mean([len(list(network_failures(entry, network, seed=seed))) for seed in range(60)])
             assert abs(count - 100) < 4 * (100 / 60) ** 0.5, name
 
     def test_rates_are_those_of_the_reliability_model(self) -> None:
@@ -67,8 +67,8 @@ class TestChance:
         small, large = (build_network(LeafSpine(leaves=n, spines=2, hosts_per_leaf=2)) for n in (2, 4))
         rates = FailureRates(**dict.fromkeys(FailureRates.__struct_fields__, 0.0) | {"accelerator": 1.0})
         entry = DrawnFailures(lasts="1ms", rates=rates, acceleration=1e11)
-        mine = {(each.host, each.at) for each in draw_failures(entry, small, seed=5)}
-        theirs = {(each.host, each.at) for each in draw_failures(entry, large, seed=5)}
+        mine = {(each.host, each.at) for each in network_failures(entry, small, seed=5)}
+        theirs = {(each.host, each.at) for each in network_failures(entry, large, seed=5)}
         assert mine
         assert mine < theirs
 
@@ -77,7 +77,7 @@ class TestChance:
         drawn = fabric_of(failures=[entry], traffic=[Permutation(size="2MB", cross_leaf=True)])
         network = build_network(drawn.topology)
         lines = ["at,lasts,kind,target,value"]
-        for each in draw_failures(entry, network, seed=1):
+        for each in network_failures(entry, network, seed=1):
             target = next(getattr(each, name) for name in ("link", "switch", "host") if hasattr(each, name))
             kind, value = type(each).__struct_config__.tag, getattr(each, "bit_error_rate", "")
             lines.append(f"{int(each.at)},{int(each.lasts or 0)},{kind},{target},{value}")

@@ -203,7 +203,6 @@ def test_bad_specs_give_one_error(make: Any, message: str) -> None:
     ("parts", "message"),
     [
         ({"run": Run()}, r"run.until.*never repaired \(leaf0-spine0\)"),
-        ({"nic": {"queue_pairs": "in_turn"}}, "nic.queue_pairs.*earliest"),
         ({"recovery": {"reroute": "resilient"}, "routing": {"choice": "adaptive"}}, "routing.choice.*ecmp"),
         ({"recovery": {"reroute": "resilient"}, "routing": {"weights": "rate"}}, "routing.weights.*equal"),
     ],
@@ -211,9 +210,3 @@ def test_bad_specs_give_one_error(make: Any, message: str) -> None:
 def test_what_does_not_go_with_failures(parts: dict[str, Any], message: str) -> None:
     with pytest.raises(SpecError, match=message):
         lower(fabric_of(failures=[LinkDown(link="leaf0-spine0", at=0)], **parts))
-
-
-def test_cut_through_wants_one_rate() -> None:
-    scenario = fabric_of(failures=[SlowNic(host="host0", at=0, rate="1Gbps")], switch={"cut_through": True})
-    with pytest.raises(SpecError, match=r"switch.cut_through.*another rate"):
-        lower(scenario)

@@ -7,16 +7,29 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import fabric
+from fabric.bench import Bench, bench_csv, run_bench
 from fabric.cli import main
 from fabric.result import Result
+from fabric.scenario import dump_scenario
 from fabric.simulate import Simulation, run
-from fabric.spec import Incast, LeafSpine, Permutation, QueueRecord, Record, Scenario
+from fabric.spec import (
+    Collective,
+    Incast,
+    LeafSpine,
+    Permutation,
+    QueueRecord,
+    Record,
+    Scenario,
+    SingleSwitch,
+)
 
 ROOT = Path(fabric.__file__).resolve().parent.parent
 
@@ -80,6 +93,33 @@ def test_a_run_of_the_native_engine_stops_at_once_and_is_saved() -> None:
     assert result.counters["hops"] > 0
 
 
+PRESSED_IN_IMPORT = """
+import os, signal, sys
+
+class Press:
+    def find_spec(self, name, path=None, target=None):
+        if name == os.environ["PRESSED_AT"]:
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Press())
+from fabric.__main__ import main
+sys.exit(main())
+"""
+"""The entry point, with Ctrl-C when it comes to import a module."""
+
+
+@pytest.mark.parametrize("module", ["fabric.cli", "argparse", "fabric.cli.topo", "numpy", "fabric.scenario"])
+def test_while_modules_are_imported_it_is_quiet(module: str) -> None:
+    process = subprocess.run(
+        [sys.executable, "-c", PRESSED_IN_IMPORT, "run", "endless.toml"],
+        env={**os.environ, "PYTHONPATH": str(ROOT), "PRESSED_AT": module},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    assert (process.returncode, process.stderr) == (130, "fabric: interrupted\n")
+
+
 def pressed_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """Press the keys at the end of the first chunk of a run, which stops it."""
     run_chunk = Simulation._run_chunk
@@ -125,6 +165,49 @@ def test_again_while_drawing_it_is_saved_already(
     assert "flows not delivered" in printed
     assert "no picture: interrupted" in printed
     assert Result.load("out").status == "INTERRUPTED"
+
+
+SIZES = [1000, 2000, 4000]
+
+
+class TestBench:
+    """What was measured is kept, whether the run of a size stops at the end of a chunk or at once."""
+
+    RING = Scenario(topology=SingleSwitch(hosts=4), traffic=(Collective(algorithm="ring"),), name="four")
+
+    @pytest.fixture(params=["end of a chunk", "at once"])
+    def third_is_interrupted(self, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+        def third(scenario: Scenario, **how: Any) -> Result:
+            entry = scenario.traffic[0]
+            assert isinstance(entry, Collective)
+            if entry.size != SIZES[2]:
+                return run(scenario, **how)
+            if request.param == "at once":
+                raise KeyboardInterrupt
+            return replace(run(scenario, **how), status="INTERRUPTED")
+
+        monkeypatch.setattr("fabric.bench.measure.run", third)
+
+    @pytest.mark.usefixtures("third_is_interrupted")
+    def test_the_sizes_before_are_kept(self) -> None:
+        part = run_bench(Bench(scenario=self.RING, sizes=SIZES))
+        assert bench_csv(part) == bench_csv(run_bench(Bench(scenario=self.RING, sizes=SIZES[:2])))
+
+    @pytest.mark.usefixtures("third_is_interrupted")
+    def test_nothing_measured_is_no_table(self) -> None:
+        with pytest.raises(KeyboardInterrupt):
+            run_bench(Bench(scenario=self.RING, sizes=SIZES[2:]))
+
+    @pytest.mark.usefixtures("third_is_interrupted")
+    def test_the_command_saves_them(self, capsys: pytest.CaptureFixture[str]) -> None:
+        Path("four.toml").write_text(dump_scenario(self.RING))
+        sizes = ["-b", "1000B", "-e", "4000B", "--csv", "part.csv"]
+        assert main(["bench", "four.toml", *sizes]) == 130
+        printed = capsys.readouterr()
+        assert printed.err == "fabric: interrupted after 2 of 3 sizes, saving what was measured\n"
+        assert len([line for line in printed.out.splitlines() if "float" in line]) == 2
+        assert len(Path("part.csv").read_text().splitlines()) == 1 + 2
+        assert not Path("results").exists()
 
 
 class TestWindows:

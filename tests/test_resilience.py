@@ -13,7 +13,7 @@ from fabric.errors import FabricError, SpecError
 from fabric.failures import find_occurrences
 from fabric.failures.timeline import dead_hosts, milestones
 from fabric.plot import redundancy, through_failure
-from fabric.resilience import compare_redundancy, lost_time, run_recovering
+from fabric.resilience import compare_redundancy, link_rates, lost_time, run_recovering
 from fabric.resilience.redundancy import FAILED_PARTS
 from fabric.spec import (
     Collective,
@@ -196,6 +196,30 @@ class TestPicture:
         times, gbps = curve[:, 0], curve[:, 1]
         during = gbps[(times >= 110) & (times < 200)]
         assert np.all(during == 0)
+        one, other = link_rates(result, found, links=("leaf0->spine0", "leaf0->spine1"))
+        assert one.before_bps > 50e9
+        assert one.after_bps == one.left == 0
+        assert other.after_bps > 1.2 * other.before_bps
+
+    def test_before_and_after(self) -> None:
+        """Whole intervals alone; means of all links of a pattern together."""
+        scenario = ring(
+            failures=[LinkDown(link="leaf0-spine0", at="105us")],
+            record=Record(throughput=ThroughputRecord(interval="10us")),
+            recovery=Recovery(isolate="20us", convergence="21us"),
+            run=Run(until="20ms"),
+        )
+        found = milestones(find_occurrences(scenario, build_network(scenario.topology)), scenario.recovery)
+        result = fabric.run(scenario, progress=False)
+        (rates,) = link_rates(result, found, links=["leaf0->spine*"])
+        rows = result.throughput.where(link="leaf0->spine*")
+        carried, times_us = rows["tx_bytes"], rows["time_ps"] // 10**6
+        last_us = result.counters["end_ps"] // 10**7 * 10
+        assert rates.before_bps == pytest.approx(carried[times_us < 100].sum() * 8 / 100e-6)
+        after = carried[(times_us >= 150) & (times_us < last_us)].sum()
+        assert rates.after_bps == pytest.approx(after * 8 / ((last_us - 150) * 1e-6))
+        with pytest.raises(FabricError, match="nothing fails"):
+            link_rates(result, [], links=["*"])
 
     def test_nothing_was_recorded(self) -> None:
         with pytest.raises(FabricError, match="no throughput of links"):
@@ -224,9 +248,12 @@ class TestCommandLine:
         assert main(["failures", self.FILE, "--recover", *self.SMALL]) == 0
         assert "finished" in capsys.readouterr().out
 
-    def test_draws(self, tmp_path: Path) -> None:
+    def test_draws(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
         target = tmp_path / "throughput.png"
         assert main(["failures", self.FILE, "--draw", "--out", str(target), *self.SMALL]) == 0
+        header, row = (line.split() for line in capsys.readouterr().out.splitlines()[3:5])
+        assert header == ["links", "before", "after", "left"]
+        assert row[0] == "*->host*"
         assert target.stat().st_size > 10_000
 
     def test_out_wants_something_to_draw(self, capsys: pytest.CaptureFixture[str]) -> None:

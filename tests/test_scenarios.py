@@ -24,7 +24,10 @@ LONG = {
         pytest.mark.slow,
     ),
     **dict.fromkeys(
-        ("llama3_405b_step", *(f"moe_node_limited ({copies})" for copies in ("expert", "rank", "server"))),
+        (
+            *("llama3_405b_step", "dual_plane_1024", "dual_plane_1024, healthy"),
+            *(f"moe_node_limited ({copies})" for copies in ("expert", "rank", "server")),
+        ),
         pytest.mark.exhaustive,
     ),
 }

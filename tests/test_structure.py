@@ -94,7 +94,7 @@ LAYERS: dict[str, set[str]] = {
         *("resilience", "result", "scenario"),
         *("simulate", "spec", "step", "sweep", "topology", "training", "units", "validation", "version"),
     },
-    "__main__": {"cli"},
+    "__main__": {"cli", "interrupt"},
 }
 """What each layer may import of the project (docs/design.md section 1), besides itself."""
 

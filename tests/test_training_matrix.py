@@ -176,6 +176,18 @@ def test_a_job_is_read_and_drawn(tmp_path: Path, capsys: pytest.CaptureFixture[s
         np.testing.assert_array_equal(saved["dp"], matrix.array("dp"))
 
 
+@pytest.mark.parametrize("per", ["0", "-4"])
+def test_rows_of_no_ranks_are_refused_by_the_flag(
+    per: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from fabric.cli import main
+
+    file = tmp_path / "job.toml"
+    file.write_text(JOB)
+    assert main(["matrix", str(file), "--per", per, "--out", str(tmp_path / "m.png")]) == 2
+    assert capsys.readouterr().err == f"fabric: error: --per: {per} is not allowed; expected at least 1\n"
+
+
 @pytest.mark.parametrize(
     ("text", "word"),
     [

@@ -5,7 +5,8 @@ what they agree on bit by bit is very likely what the page says. Each case compa
 stopped, every column and counter, the fingerprint and every row; runs the native engine once more in
 chunks and with a shorter window, which must not show; and holds the outcome against
 `invariants.py`. Cases are the same on every run, unless FABRIC_CASES asks for so many fresh ones:
-`FABRIC_CASES=20000 pytest tests/test_two_engines.py --hypothesis-seed=7`.
+`FABRIC_CASES=20000 pytest tests/test_two_engines.py --hypothesis-seed=7`. That they show what they are meant
+to show is for `test_random_cases.py` to prove.
 """
 
 from __future__ import annotations
@@ -23,15 +24,16 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from invariants import Outcome, Rows, changes_of, check_invariants, check_lossless
+from invariants import Outcome, Rows, check_invariants, check_lossless
 from strategies import scenarios
 from strategies_programs import scenarios_with_programs
+from support_happened import what_happened_to_program
 from support_lowered import busy_lowered, small_lowered
 from support_programs import busy_program
 
 from fabric._core import Engine
 from fabric.lower import lookahead_ps, lower
-from fabric.lowered import STREAMS, DropReason, FaultKind, Lowered
+from fabric.lowered import STREAMS, DropReason, Lowered
 from fabric.reference import Simulator
 from fabric.scenario import load_scenario
 from fabric.spec import (
@@ -81,35 +83,25 @@ chunks = st.lists(
 
 class TestSameBits:
     def test_any_scenario(self) -> None:
-        """And all that can happen does happen among the cases."""
-        seen: Counter[str] = Counter()
-
         @PROFILE
         @given(scenario=scenarios(), steps=chunks, window=st.floats(0, 1))
         def same_bits(scenario: Scenario, steps: list[Chunk], window: float) -> None:
             lowered = lower(scenario)
             outcome = compare_engines(lowered, steps=steps, window=window)
-            if has_automatic_headroom(scenario):
+            if has_automatic_headroom(scenario, lowered):
                 check_lossless(outcome)
-            seen.update(what_happened(outcome))
 
         same_bits()
-        rare = {name: seen[name] for name in EXPECTED if seen[name] < 5}
-        assert not rare, f"cases that hardly occur, of {seen}"
 
     def test_any_failures(self) -> None:
-        """Something fails in every case, and all that can come of it does among them."""
-        seen: Counter[str] = Counter()
+        """Something fails in every case."""
 
         @settings(PROFILE, max_examples=FRESH_CASES or 250)
         @given(scenario=scenarios(failing=True), steps=chunks, window=st.floats(0, 1))
         def same_bits(scenario: Scenario, steps: list[Chunk], window: float) -> None:
-            seen.update(what_happened(compare_engines(lower(scenario), steps=steps, window=window)))
-            seen[f"reroute: {scenario.recovery.reroute}"] += 1
+            compare_engines(lower(scenario), steps=steps, window=window)
 
         same_bits()
-        rare = {name: seen[name] for name in EXPECTED_OF_FAILURES if seen[name] < 5}
-        assert not rare, f"cases that hardly occur, of {seen}"
 
     @pytest.mark.parametrize(
         "path", sorted(Path(__file__).with_name("cases").glob("*.toml")), ids=lambda p: p.stem
@@ -236,8 +228,7 @@ class TestSameBits:
 
 class TestPrograms:
     def test_any_program(self) -> None:
-        """Beside any traffic; and all that can happen to one does among the cases."""
-        seen: Counter[str] = Counter()
+        """Beside any traffic."""
 
         @settings(PROFILE, max_examples=FRESH_CASES or 300)
         @given(both=scenarios_with_programs(), steps=chunks, window=st.floats(0, 1))
@@ -245,13 +236,10 @@ class TestPrograms:
             scenario, job = both
             lowered = lower(scenario, jobs=[job])
             outcome = compare_engines(lowered, steps=steps, window=window)
-            if has_automatic_headroom(scenario):
+            if has_automatic_headroom(scenario, lowered):
                 check_lossless(outcome)
-            seen.update(what_happened_to_program(outcome))
 
         same_bits()
-        rare = {name: seen[name] for name in EXPECTED_OF_PROGRAMS if seen[name] < 5}
-        assert not rare, f"cases that hardly occur, of {seen}"
 
     def test_busy_fabrics(self) -> None:
         """With losses, some of which are never made good, and selective repeat."""
@@ -282,13 +270,20 @@ def compare_engines(lowered: Lowered, *, steps: list[Chunk], window: float) -> O
     return expected
 
 
-def run_capped(simulator: Simulator, lowered: Lowered) -> tuple[str, int]:
+def run_natively(lowered: Lowered) -> Outcome:
+    """What the native engine says alone, much sooner."""
+    engine = Engine(lowered)
+    reason, until_ps = run_capped(engine, lowered)
+    return Outcome.of(engine, lowered=lowered, reason=reason, until_ps=until_ps)
+
+
+def run_capped(engine: Any, lowered: Lowered) -> tuple[str, int]:
     """Run to the end; or if that is far, to the end of an instant after `MOST_HOPS` arrivals."""
-    reason = simulator.run(max_hops=MOST_HOPS)
+    reason = engine.run(max_hops=MOST_HOPS)
     if reason != "BUDGET":
         return reason, lowered.until_ps
-    until_ps = simulator.now_ps + 1
-    return simulator.run(until_ps=until_ps), until_ps
+    until_ps = engine.now_ps + 1
+    return engine.run(until_ps=until_ps), until_ps
 
 
 def run_in_chunks(engine: Any, steps: list[Chunk], *, until_ps: int) -> str:
@@ -368,103 +363,12 @@ def _named(row: tuple[Any, ...]) -> str:
     return ", ".join(f"{name}={value}" for name, value in zip(names, row, strict=True) if value)
 
 
-CHANGES = {
-    "links come up": FaultKind.UP,
-    "other rates": FaultKind.RATE,
-    "other losses": FaultKind.LOSS,
-    "storms": FaultKind.PAUSE,
-    "new routes": FaultKind.ROUTES,
-    "flows that move": FaultKind.MOVES,
-}
-CHOICES = ("ecmp", "spray_random", "spray_round_robin", "adaptive", "flowlet", "hashed sockets")
-EXPECTED = (
-    *("FINISHED", "STALLED", "UNTIL", "pauses", "headroom", "marks", "cnps", "nacks", "timeouts"),
-    *("rate changes", "link loss", "headroom full", "egress threshold", "pool full", "TTL expired"),
-    *("spray_random", "spray_round_robin", "adaptive", "flowlet", "pins"),
-    *("selective repeat", "delayed ACKs", "paths in turn", "random paths"),
-)
-EXPECTED_OF_FAILURES = (
-    *("no route", "link down", "lost on links", "links come up", "other rates", "other losses", "storms"),
-    *("new routes", "flows that move", "another path after a time-out", "FINISHED", "UNTIL"),
-    *(f"reroute: {name}" for name in ("ecmp", "up_down", "resilient", "end_host", "none")),
-)
-
-
-EXPECTED_OF_PROGRAMS = (
-    *("FINISHED", "UNTIL", "sent again", "PAUSE", "joins", "copies", "eager", "computing"),
-    *("an order of own sends", "slow for a while"),
-    *("own sizes", "many frames", "without bytes", "several messages", "in turn"),
-)
-
-
-def what_happened_to_program(outcome: Outcome) -> Iterator[str]:
-    """Names of what occurred at least once to a program and its connections."""
-    columns, program = outcome.columns, outcome.lowered.program
-    assert program is not None
-    connections = outcome.lowered.flow_frames == 0
-    sent, again = columns["flow_sent"][connections], columns["flow_retransmitted"][connections]
-    selective = outcome.lowered.transports["selective"][outcome.lowered.flow_transport][connections] == 1
-    yield outcome.reason
-    happened = {
-        "sent again": again,
-        "selective repeat": again[selective],
-        "PAUSE": columns["pauses_sent"] if sent.any() else sent,
-        "joins": program.lane_connection == 2**32 - 1,
-        "copies": program.n_local,
-        "eager": program.operation_eager,
-        "computing": program.operation_compute_ps,
-        "own sizes": program.operation_pieces >= 0,
-        "without bytes": (program.operation_bytes == 0) & (program.operation_pieces < 0),
-        "many frames": sent > 10,
-        "in turn": outcome.lowered.node_takes_turns if sent.any() else sent,
-        "ties by start": outcome.lowered.ties_by_start if sent.any() else sent,
-        "an order of own sends": program.transfer_follower,
-        "slow for a while": program.slow_factor,
-        "several messages": np.unique(program.operation_lanes, return_counts=True)[1] > 1,
-    }
-    yield from (name for name, value in happened.items() if np.any(value))
-
-
-def what_happened(outcome: Outcome) -> Iterator[str]:
-    """Names of what occurred at least once."""
-    columns = outcome.columns
-    yield outcome.reason
-    for name, column in (
-        ("pauses", "pauses_sent"),
-        ("headroom", "headroom_peak_bytes"),
-        ("marks", "queue_marks"),
-        ("cnps", "flow_cnps"),
-        ("nacks", "flow_nacks"),
-        ("timeouts", "flow_timeouts"),
-    ):
-        if columns[column].any():
-            yield name
-    if len(outcome.rows["rate"]) > outcome.lowered.n_flows:
-        yield "rate changes"
-    lowered, transports = outcome.lowered, outcome.lowered.transports[outcome.lowered.flow_transport]
-    yield CHOICES[int(lowered.node_choice[-1])]
-    if len(lowered.pin_key):
-        yield "pins"
-    if np.any(columns["flow_retransmitted"][transports["selective"] == 1]):
-        yield "selective repeat"
-    if np.any(transports["ack_delay_ps"]):
-        yield "delayed ACKs"
-    for mode in np.unique(transports["path_mode"]).tolist():
-        yield ("", "paths in turn", "random paths")[mode]
-    yield from (name for name, kind in CHANGES.items() if len(changes_of(lowered, kind)))
-    if outcome.counters["lost_in_flight"]:
-        yield "lost on links"
-    if np.any(columns["flow_timeouts"][transports["repath"] == 1]):
-        yield "another path after a time-out"
-    for reason in np.flatnonzero(columns["drops_by_reason"]).tolist():
-        yield DropReason.NAMES[reason]
-
-
-def has_automatic_headroom(scenario: Scenario) -> bool:
+def has_automatic_headroom(scenario: Scenario, lowered: Lowered) -> bool:
     """Whether all that lossless classes can send after a PAUSE is provided for.
 
     Not so in the timing of ns-3, which beats the wire, where control frames ignore PAUSE, where links come up
-    again, over which nothing is paused yet, and where a watchdog lets frames go in spite of PAUSE.
+    again, over which nothing is paused yet, where a watchdog lets frames go in spite of PAUSE, and where a
+    PAUSE can run out.
     """
     own = (each.pfc for each in scenario.switch.classes if isinstance(each.pfc, Pfc))
     bounds = all(
@@ -473,4 +377,5 @@ def has_automatic_headroom(scenario: Scenario) -> bool:
     exact = scenario.run.timing == "exact" and not scenario.nic.control_ignores_pause
     watchdog = scenario.switch.watchdog
     obeyed = watchdog is None or watchdog.action == "alert"
-    return bounds and exact and obeyed and not scenario.failures
+    holds = bool(lowered.port_pause_holds.all())
+    return bounds and exact and obeyed and holds and not scenario.failures

@@ -8,7 +8,7 @@ after the first.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,8 @@ from fabric.errors import FabricError
 from fabric.result import Result, Table
 from fabric.result.slowest import slowest_link
 from fabric.simulate import EngineName, run
-from fabric.topology import build_network
+from fabric.spec import Collective, Scenario
+from fabric.topology import Network, build_network
 from fabric.workload import build_jobs
 from fabric.workload.collectives import COLLECTIVES, busbw_factor
 from fabric.workload.placement import host_rates_bps
@@ -44,11 +45,11 @@ def run_bench(
     Returns
     -------
     Table
-        A row a run: `algorithm` (and what "auto" has `chosen`), `collective`, `ranks`, `size_bytes`, `count`
-        (elements), `type`, `redop`, `time_ps`, `algbw_bps`, `busbw_bps`, `line_rate_bps` (of the slowest
-        rank's host, all its ports together), `rank_least_ps`, `rank_median_ps`, `rank_most_ps`, `skew_ps`,
-        `slowest_link`, its `cause`, for how long it sent (`busy_ps`) and what it lost (see `Slowest`),
-        `hops`, `fingerprint`.
+        A row a run of `bench.runs()`, or of those that had ended when Ctrl-C was pressed: `algorithm` (and
+        what "auto" has `chosen`), `collective`, `ranks`, `size_bytes`, `count` (elements), `type`, `redop`,
+        `time_ps`, `algbw_bps`, `busbw_bps`, `line_rate_bps` (of the slowest rank's host, all its ports
+        together), `rank_least_ps`, `rank_median_ps`, `rank_most_ps`, `skew_ps`, `slowest_link`, its `cause`,
+        for how long it sent (`busy_ps`) and what it lost (see `Slowest`), `hops`, `fingerprint`.
 
     Raises
     ------
@@ -57,7 +58,7 @@ def run_bench(
     FabricError
         If a collective does not end.
     KeyboardInterrupt
-        If Ctrl-C was pressed.
+        If Ctrl-C was pressed before anything was measured.
 
     Examples
     --------
@@ -72,29 +73,44 @@ def run_bench(
     network = build_network(scenarios[0].topology)
     for scenario in scenarios[:: max(len(scenarios) // len(bench.named), 1)]:
         build_jobs(scenario, network)
+    rows: list[dict[str, Any]] = []
+    try:
+        rows.extend(_rows(bench, scenarios, network, engine=engine, watch=watch))
+    except KeyboardInterrupt:
+        if not rows:
+            raise
+    columns = {name: [row[name] for row in rows] for name in rows[0]}
+    return Table(columns, name="bench", optional=OPTIONAL)
+
+
+def _rows(
+    bench: Bench,
+    scenarios: Sequence[Scenario],
+    network: Network,
+    *,
+    engine: EngineName,
+    watch: Callable[[str], None] | None,
+) -> Iterator[dict[str, Any]]:
+    """Run one scenario after the other and give the row of each."""
     rate = host_rates_bps(network)
-    rows = []
     for scenario in scenarios:
         [job] = build_jobs(scenario, network)
-        entry = bench.entry.replace(algorithm=scenario.traffic[0].algorithm)  # type: ignore[union-attr]
+        [entry] = scenario.traffic
+        assert isinstance(entry, Collective)
         if watch is not None:
-            watch(f"{bench.kind} {entry.algorithm} {scenario.traffic[0].size}")  # type: ignore[union-attr]
+            watch(f"{bench.kind} {entry.algorithm} {entry.size}")
         result = run(scenario, engine=engine, progress=False)
         if result.status == "INTERRUPTED":
             raise KeyboardInterrupt
         if result.status != "FINISHED":
             raise FabricError(f"{bench.kind}, {entry.algorithm}: {result.stopped}")
-        rows.append(
-            {
-                "algorithm": entry.algorithm,
-                **_measured(bench, result),
-                "line_rate_bps": int(rate[job.host_of].min()),
-                "hops": result.counters["hops"],
-                "fingerprint": result.fingerprint,
-            }
-        )
-    columns = {name: [row[name] for row in rows] for name in rows[0]}
-    return Table(columns, name="bench", optional=OPTIONAL)
+        yield {
+            "algorithm": entry.algorithm,
+            **_measured(bench, result),
+            "line_rate_bps": int(rate[job.host_of].min()),
+            "hops": result.counters["hops"],
+            "fingerprint": result.fingerprint,
+        }
 
 
 def _measured(bench: Bench, result: Result) -> dict[str, Any]:

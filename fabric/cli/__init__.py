@@ -10,6 +10,7 @@
     fabric plot DIR [--kind queues] [--ports PATTERN] [--out FILE]
     fabric topo FILE [--out FILE]
     fabric check FILE... [--routes traffic] [--fail NAME,...]... [--remedy NAME] [--out FILE]
+    fabric failures FILE [--cost | --recover | --redundancy | --draw] [--links PATTERN]... [--out FILE]
     fabric convert SOURCE... --out FILE
     fabric validate DIR [--only PATTERN] [--seeds N] [--markdown FILE] [--pictures DIR]
     fabric matrix FILE [--per N] [--collectives direct] [--out FILE] [--array FILE]

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 import argparse
+import sys
 from pathlib import Path
 from typing import Any
 
-from fabric.cli.common import DONE, add_overrides, file_name, image_format_of, load, out_path, watch
+from fabric.cli.common import (
+    DONE,
+    INTERRUPTED,
+    add_overrides,
+    file_name,
+    image_format_of,
+    load,
+    out_path,
+    watch,
+)
 from fabric.errors import FabricError, SpecError
 from fabric.units import QuantityError, Size
 
@@ -57,6 +67,7 @@ def add(commands: Any) -> None:
 
 def _bench(options: argparse.Namespace) -> int:
     from fabric.bench import bench_csv, bench_text, run_bench
+    from fabric.interrupt import InterruptRequest
     from fabric.io.files import write_whole
 
     bench = _bench_of(options)
@@ -66,12 +77,22 @@ def _bench(options: argparse.Namespace) -> int:
     )
     image_format = image_format_of(target)
 
-    table = run_bench(bench, engine=options.engine, watch=watch)
-    watch("")
-    print(bench_text(table), flush=True)
-    if csv is not None:
-        write_whole(csv, bench_csv(table).encode())
-        print(f"\n  table    {csv}")
+    planned = len(bench.runs())
+    try:
+        table = run_bench(bench, engine=options.engine, watch=watch)
+    finally:
+        watch("")
+    interrupted = len(table) < planned
+    if interrupted:
+        done = f"after {len(table)} of {planned} sizes"
+        print(f"fabric: interrupted {done}, saving what was measured", file=sys.stderr)
+    with InterruptRequest(patient=True) as again:
+        print(bench_text(table), flush=True)
+        if csv is not None:
+            write_whole(csv, bench_csv(table).encode())
+            print(f"\n  table    {csv}")
+    if interrupted or again.requested:
+        return INTERRUPTED
     if not options.no_plot:
         print(f"\n  {_add_picture(table, target, image_format)}")
     return DONE

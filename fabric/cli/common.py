@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from fabric.errors import SpecError
+from fabric.interrupt import INTERRUPTED
 
 if TYPE_CHECKING:
     from fabric.spec import Scenario
@@ -30,8 +31,7 @@ __all__ = [
     "watch",
 ]
 
-DONE, MISSED, REFUSED, INTERRUPTED = 0, 1, 2, 130
-
+DONE, MISSED, REFUSED = 0, 1, 2
 
 IMAGE_FORMATS = ("png", "pdf", "svg")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +13,7 @@ from fabric.errors import FabricError
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from fabric.resilience import LinkRates
     from fabric.spec import Scenario
 
 __all__ = ["add"]
@@ -33,7 +35,11 @@ def add(commands: Any) -> None:
         action="store_true",
         help="run the job on fabrics with different reserves, and compare",
     )
-    what.add_argument("--draw", action="store_true", help="run, and draw the throughput through the failures")
+    what.add_argument(
+        "--draw",
+        action="store_true",
+        help="run, draw the throughput through the failures, and print its means",
+    )
     parser.add_argument(
         "--links",
         metavar="PATTERN",
@@ -140,16 +146,32 @@ def _drawn(scenario: Scenario, links: list[str] | None) -> Axes:
     from fabric.failures import find_occurrences
     from fabric.failures.timeline import milestones
     from fabric.plot import through_failure
+    from fabric.resilience import link_rates
     from fabric.simulate import run
     from fabric.spec import ThroughputRecord
     from fabric.topology import build_network
     from fabric.units import Duration
 
+    patterns = tuple(links or ("*->host*",))
     found = milestones(find_occurrences(scenario, build_network(scenario.topology)), scenario.recovery)
-    if scenario.record.throughput is None:
-        watched = ThroughputRecord(ports=tuple(links or ("*->host*",)), interval=Duration("10us"))
-        scenario = scenario.replace(record=scenario.record.replace(throughput=watched))
-    return through_failure(run(scenario), found, links=tuple(links or ("*->host*",)))
+    stated = scenario.record.throughput
+    watched = ThroughputRecord(ports=patterns, interval=stated.interval if stated else Duration("10us"))
+    result = run(scenario.replace(record=scenario.record.replace(throughput=watched)))
+    if found:
+        _print_rates(link_rates(result, found, links=patterns))
+    return through_failure(result, found, links=patterns)
+
+
+def _print_rates(rates: Sequence[LinkRates]) -> None:
+    from fabric.result.text import align, percent_text, rate_text
+
+    rows = [["links", "before", "after", "left"]]
+    rows += [
+        [each.links, rate_text(each.before_bps), rate_text(each.after_bps), percent_text(each.left)]
+        for each in rates
+    ]
+    for line in align(rows, right=(1, 2, 3)):
+        print(f"  {line}")
 
 
 def _write(axes: Axes, target: Path) -> None:

@@ -56,7 +56,7 @@ def _matrix(options: argparse.Namespace) -> int:
         raise SpecError("--array", options.array, "a file name ending in .npz")
     matrix = communication_matrix(job, collectives=options.collectives)
     per = options.per if options.per is not None else -(-matrix.n_ranks // ROWS_OF_A_MATRIX)
-    arrays = {each: matrix.array(each, per=per) for each in matrix.pairs}
+    arrays = _arrays(matrix, per)
     of = "rank" if per == 1 else f"group of {per} ranks"
     model = job.shape.name or "model"
     panels = {f"{each}: {NAMES[each]}": array for each, array in arrays.items()}
@@ -64,13 +64,21 @@ def _matrix(options: argparse.Namespace) -> int:
     write_whole(target, to_image(drawn[0], format=image_format))
     if array_file is not None:
         buffer = io.BytesIO()
-        np.savez_compressed(buffer, **arrays)  # type: ignore[arg-type]
+        np.savez_compressed(buffer, **arrays)
         write_whole(array_file, buffer.getvalue())
     print(name)
     for line in _matrix_lines(job, matrix):
         print(f"  {line}")
     print(f"\n  picture  {target}")
     return DONE
+
+
+def _arrays(matrix: Any, per: int) -> dict[str, Any]:
+    """Return the matrix of each dimension, `per` ranks a row."""
+    try:
+        return {each: matrix.array(each, per=per) for each in matrix.pairs}
+    except SpecError as error:
+        raise SpecError(f"--{error.path}", error.value, error.allowed) from None
 
 
 def _matrix_lines(job: Any, matrix: Any) -> list[str]:

@@ -125,9 +125,9 @@ def _compared(sweep: SweepResult) -> Axes:
 
     table = sweep.table
     if "step_ps" in table:
-        return step_shares(table, axes=sweep.axes, title_text=sweep.name)
+        return step_shares(table, axes=sweep.axes, title_text=sweep.name, note=sweep.question)
     shown = "fct_max_ps" if (table["fct_max_ps"] >= 0).any() else "done_ps"
-    return comparison(table, axes=sweep.axes, columns=(shown, "queue_peak_bytes"))[0]
+    return comparison(table, axes=sweep.axes, columns=(shown, "queue_peak_bytes"), note=sweep.question)[0]
 
 
 def run_combinations(

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from fabric.errors import SpecError
+from fabric.errors import Said, SpecError
 from fabric.formats import FailedLink
-from fabric.formats.words import Said
 from fabric.spec import LinkOverride
 from fabric.topology import Network
 

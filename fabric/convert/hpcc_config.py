@@ -19,10 +19,10 @@ import numpy as np
 
 from fabric.convert.hpcc_left_out import left_out, remark_on
 from fabric.convert.path_times import PathTimes
-from fabric.errors import SpecError
+from fabric.errors import Said, SpecError
 from fabric.formats import Remark
 from fabric.formats.hpcc_config import MAPS, Settings
-from fabric.formats.words import Said, seconds_ps
+from fabric.formats.words import seconds_ps
 from fabric.spec import (
     Congestion,
     Dcqcn,

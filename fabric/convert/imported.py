@@ -18,14 +18,13 @@ import numpy as np
 
 from fabric.convert.failed_links import failed_links
 from fabric.convert.hpcc_config import hpcc_link, hpcc_specs
-from fabric.errors import SpecError
+from fabric.errors import Said, SpecError
 from fabric.formats import FORMATS, FlowData, Remark, recognise
 from fabric.formats.hpcc_config import Settings, parse_config
 from fabric.formats.hpcc_flows import parse_flows
 from fabric.formats.hpcc_topology import parse_topology
 from fabric.formats.htsim_matrix import parse_matrix
 from fabric.formats.htsim_topology import parse_fat_tree
-from fabric.formats.words import Said
 from fabric.spec import Flows, GraphFile, Link, Program, Run, Scenario, Switch, TrafficClass, Transport
 from fabric.topology import Network, build_network
 from fabric.units import Duration, QuantityError

@@ -87,6 +87,8 @@ cdef dict counters(World* w):
         "in_flight": in_flight,
         "lost_in_flight": w.faults.lost_frames,
         "end_ps": w.end_ps,
+        "pauses_repeated": w.quanta.repeated,
+        "pauses_run_out": w.quanta.ran_out,
         "fingerprint": w.fingerprint,
     }
 

@@ -5,7 +5,7 @@ from libc.string cimport memcpy
 from fabric.engine.deadlock cimport DEADLOCK_OFF, DeadlockChannel, DeadlockFrame
 from fabric.engine.deadlock_rows cimport forget_deadlocks
 from fabric.engine.detection cimport find_deadlocks
-from fabric.engine.types cimport u32
+from fabric.engine.types cimport i64, u8, u32
 from fabric.engine.world cimport NO_WINDOW, World
 
 
@@ -23,6 +23,14 @@ cdef take_watchdog(World* w, object lowered):
     w.watchdog.restore_polls = lowered.watchdog_restore_polls
     w.watchdog.restores_by_time = lowered.watchdog_restores_by_time
     w.watchdog.action = lowered.watchdog_action
+    w.watchdog.drops_ingress = lowered.watchdog_drops_ingress
+
+
+cdef take_quanta(World* w, _Memory memory, object lowered):
+    w.quanta.refresh_ps = lowered.pfc_refresh_ps
+    if len(lowered.port_pause_ps):
+        w.quanta.port_ps = <const i64*>memory.keep(lowered, "port_pause_ps", _np.int64)
+        w.quanta.port_holds = <const u8*>memory.keep(lowered, "port_pause_holds", _np.uint8)
 
 
 cdef object found_deadlocks(World* w):

@@ -15,6 +15,7 @@ from fabric.engine.port cimport ODD_TURNS, ClassQueue, Gate, Ingress, IngressQue
 from fabric.engine.program cimport TaskState
 from fabric.engine.queues cimport ingress_queues_free
 from fabric.engine.routing cimport NO_EXIT
+from fabric.engine.quanta cimport free_quanta
 from fabric.engine.ring cimport Ring, ring_free
 from fabric.engine.turn cimport TurnPort, TurnQueue
 from fabric.engine.turns cimport NEVER_IDLE
@@ -162,7 +163,7 @@ cdef inline void free_paths(World* w) noexcept nogil:
             set_free(&w.reassembly[k].arrived)
     if w.turn_queues != NULL:
         for k in range(w.n_host_ports * w.n_classes):
-            free(w.turn_queues[k].flows)
+            free(w.turn_queues[k].list.flows)
     free(w.watched.flows)
     free(w.due_elsewhere.flows)
     free(w.turn_ports)
@@ -246,6 +247,7 @@ cdef inline void free_world(World* w) noexcept nogil:
     free_program(w)
     free_deadlocks(&w.deadlocks)
     free_watchdog(&w.watchdog, w.n_ports)
+    free_quanta(&w.quanta)
     if w.nodes != NULL:
         for k in range(w.n_nodes):
             free(w.nodes[k].backlog)

@@ -38,6 +38,8 @@ cdef inline void prepare_detection(World* w) noexcept nogil:
         return
     for port in range(w.n_ports):
         d.longest_wire_ps = later(d.longest_wire_ps, wire_ps(w, port))
+        if w.quanta.port_ps != NULL and not w.quanta.port_holds[port]:
+            continue
         if w.port_node[port] >= w.n_hosts and w.port_node[w.port_peer[port]] >= w.n_hosts:
             w.ports[port].odd |= ODD_TRUNK
 

@@ -10,7 +10,7 @@ from fabric.engine.buffer cimport profile_of, release
 from fabric.engine.ecn cimport ecn_mark
 from fabric.engine.link cimport transmit
 from fabric.engine.node cimport Node
-from fabric.engine.packet cimport SPARE_STAMPED, Packet
+from fabric.engine.packet cimport PFC_RESUME, SPARE_STAMPED, Packet
 from fabric.engine.pfc cimport note_backlog, send_pfc, start_mac_frame
 from fabric.engine.port cimport RECORD_QUEUE, ClassQueue, Port
 from fabric.engine.profile cimport ECN_AT_DEQUEUE, SHARED_LEVEL, ClassProfile, Scheduler
@@ -77,7 +77,7 @@ cdef inline void start_queued(World* w, Node* n, u32 local, Port* p, i64 start_p
     if unlikely(p.record & RECORD_QUEUE != 0):
         record_queue(w, port, c, start_ps)
     if unlikely(resume):
-        send_pfc(w, n, ingress, c, False, start_ps)
+        send_pfc(w, n, ingress, c, PFC_RESUME, start_ps)
 
 
 cdef inline void start_next(World* w, Node* n, u32 local, Port* p, i64 start_ps) noexcept nogil:

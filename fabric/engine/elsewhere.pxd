@@ -6,31 +6,16 @@
 # arrival is looked for; the window ends with its instant. The flows that have then become due start
 # when all nodes have come to that end: after everything else of the instant, at any node.
 
-from libc.stdlib cimport realloc
-
 from fabric.engine.flow cimport SENDER_COMPLETE
+from fabric.engine.flow_list cimport list_append
 from fabric.engine.node cimport Node
 from fabric.engine.packet cimport ACK, NACK, Packet
 from fabric.engine.ring cimport Ring, ring_slot
-from fabric.engine.types cimport i64, u32, u64
-from fabric.engine.world cimport ERROR_MEMORY, FlowList, World
+from fabric.engine.types cimport i64, u32
+from fabric.engine.world cimport ERROR_MEMORY, World
 
 cdef enum:
     ON_COMPLETE_ELSEWHERE = 2
-
-
-cdef inline void list_append(World* w, FlowList* list, u32 flow) noexcept nogil:
-    cdef u32 capacity = 2 * list.capacity if list.capacity else 64
-    cdef u32* flows
-    if list.count == list.capacity:
-        flows = <u32*>realloc(list.flows, <u64>capacity * sizeof(u32))
-        if flows == NULL:
-            w.error = ERROR_MEMORY
-            return
-        list.flows = flows
-        list.capacity = capacity
-    list.flows[list.count] = flow
-    list.count += 1
 
 
 cdef inline void watch_delivered(World* w, u32 flow) noexcept nogil:
@@ -38,7 +23,8 @@ cdef inline void watch_delivered(World* w, u32 flow) noexcept nogil:
     cdef u32 k
     for k in range(w.dep_base[flow], w.dep_base[flow + 1]):
         if w.dep_on[k] == ON_COMPLETE_ELSEWHERE:
-            list_append(w, &w.watched, flow)
+            if not list_append(&w.watched, flow):
+                w.error = ERROR_MEMORY
             return
 
 

@@ -15,6 +15,7 @@ cdef enum FaultKind:
     FAULT_PAUSE = 4             # value: class * 2 + on
     FAULT_ROUTES = 5            # value: a range of `route_base`
     FAULT_MOVES = 6             # value: a range of `move_base`
+    FAULT_CUT = 7               # value: bytes after which a receiver acts on a frame; 0: the whole frame
 
 cdef struct Fault:              # the layout of fabric.lowered.FAULT
     i64 time_ps

@@ -12,10 +12,11 @@
 # comes back says so again.
 
 from fabric.engine.heap cimport heap_remove
-from fabric.engine.egress cimport may_start
 from fabric.engine.fault cimport (
+    FAULT_CUT,
     FAULT_DOWN,
     FAULT_LOSS,
+    FAULT_MOVES,
     FAULT_PAUSE,
     FAULT_RATE,
     FAULT_ROUTES,
@@ -27,26 +28,15 @@ from fabric.engine.flow cimport SENDER_COMPLETE, SENDER_READY, Sender
 from fabric.engine.link cimport LINK_DOWN, lose_pfc, set_loss, set_rate
 from fabric.engine.nic cimport leave_ready, make_ready
 from fabric.engine.node cimport SWITCH, TIMER_PFC_EFFECT, Node
-from fabric.engine.pfc cimport note_backlog, queue_pfc, take_pfc
+from fabric.engine.packet cimport PFC_PAUSE, PFC_RESUME, PFC_STORM
+from fabric.engine.pfc cimport queue_pfc, take_pfc
 from fabric.engine.port cimport LINK_WAKE_BIT, ODD_DOWN, ODD_TIMING, Port
 from fabric.engine.recorder cimport record_drop
 from fabric.engine.ring cimport ring_empty, ring_front, ring_pop
-from fabric.engine.types cimport NEVER, i64, later, sooner, u8, u32, u64
+from fabric.engine.touch cimport touch
+from fabric.engine.turns cimport turns_join, turns_leave
+from fabric.engine.types cimport NEVER, i64, u8, u16, u32, u64
 from fabric.engine.world cimport World
-
-
-cdef inline void touch(World* w, u32 port, i64 time_ps) noexcept nogil:
-    """A port may be able to start a frame from this instant on."""
-    cdef Port* p = &w.ports[port]
-    cdef Node* n = &w.nodes[w.port_node[port]]
-    cdef i64* due_ps = &w.wakes[n.first_wake].due_ps
-    p.busy_ps = later(p.busy_ps, time_ps)
-    if n.kind == SWITCH:
-        if may_start(p):
-            note_backlog(n, port - n.port_base, p)
-            due_ps[0] = sooner(due_ps[0], n.settle_from_ps)
-    elif p.backlog:
-        due_ps[0] = sooner(due_ps[0], time_ps)
 
 
 cdef inline void lose_frames(World* w, u32 port, i64 time_ps) noexcept nogil:
@@ -67,8 +57,8 @@ cdef inline void forget_pfc(World* w, Node* n, u32 port) noexcept nogil:
     cdef u64 key
     while k < n.timers.count:
         key = n.timers.slots[k].key
-        if key >> 56 == TIMER_PFC_EFFECT and <u32>key >> 4 == port:
-            w.pauses[port * w.n_classes + (key >> 1 & 7)].pauses_taken += key & 1
+        if key >> 56 == TIMER_PFC_EFFECT and <u32>key >> 5 == port:
+            w.pauses[port * w.n_classes + (key >> 2 & 7)].pauses_taken += key & 3 == PFC_PAUSE
             heap_remove(&n.timers, key)
             k = 0
         else:
@@ -85,7 +75,7 @@ cdef inline void set_down(World* w, u32 port, bint loses, i64 time_ps) noexcept 
     if loses:
         lose_frames(w, port, time_ps)
     for c in range(<u8>w.n_classes):
-        take_pfc(w, peer, c, False, time_ps)
+        take_pfc(w, peer, c, PFC_RESUME, time_ps)
     forget_pfc(w, &w.nodes[w.port_node[peer]], peer)
     touch(w, peer, time_ps)
 
@@ -100,7 +90,7 @@ cdef inline void set_up(World* w, u32 port, i64 time_ps) noexcept nogil:
     if n.kind == SWITCH:
         for c in range(<u8>w.n_classes):
             if w.ingress[port * w.n_classes + c].paused:
-                queue_pfc(w, n, port - n.port_base, c, True, time_ps)
+                queue_pfc(w, n, port - n.port_base, c, PFC_PAUSE, time_ps)
     touch(w, port, time_ps)
 
 
@@ -116,10 +106,15 @@ cdef inline void move_flow(World* w, u32 flow, u32 port, i64 time_ps) noexcept n
     w.faults.flow_port[flow] = port
     if w.flow_started_ps[flow] < 0 or s.flags & SENDER_COMPLETE:
         return
-    if s.flags & SENDER_READY:
-        leave_ready(w, flow, s)
-    s.port = port
-    make_ready(w, flow, s, time_ps)
+    if w.turn_ports != NULL:
+        turns_leave(w, flow, s)
+        s.port = port
+        turns_join(w, flow, s)
+    else:
+        if s.flags & SENDER_READY:
+            leave_ready(w, flow, s)
+        s.port = port
+        make_ready(w, flow, s, time_ps)
     touch(w, port, time_ps)
 
 
@@ -138,11 +133,14 @@ cdef inline void apply_fault(World* w, const Fault* fault) noexcept nogil:
         w.faults.port_ber_rate[port] = fault.ber_rate
         set_loss(&w.ports[port], fault.loss, fault.ber_rate)
     elif fault.kind == FAULT_PAUSE:
-        take_pfc(w, port, <u8>(fault.value >> 1), fault.value & 1, time_ps)
+        take_pfc(w, port, <u8>(fault.value >> 1), PFC_STORM if fault.value & 1 else PFC_RESUME, time_ps)
         touch(w, port, time_ps)
     elif fault.kind == FAULT_ROUTES:
         set_routes(w, fault.value)
-    else:
+    elif fault.kind == FAULT_CUT:
+        w.ports[port].cut_bytes = <u16>fault.value
+        set_rate(&w.ports[port], <u64>w.port_rate_bps[port])
+    elif fault.kind == FAULT_MOVES:
         for k in range(w.faults.move_base[fault.value], w.faults.move_base[fault.value + 1]):
             move_flow(w, w.faults.move_flow[k], w.faults.move_port[k], time_ps)
 

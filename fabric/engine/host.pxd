@@ -2,20 +2,21 @@
 
 from fabric.engine.ahead cimport prefetch_connection, prefetch_step
 from fabric.engine.arrivals cimport count_arrivals, gather_arrivals, next_port, take_frame
+from fabric.engine.expiry cimport runs_out
 from fabric.engine.heap cimport Due
 from fabric.engine.link cimport lost_on_link
 from fabric.engine.nic cimport nic_next_start
 from fabric.engine.node cimport (
     TIMER_ACK,
+    TIMER_BEGIN,
     TIMER_FLOW_START,
     TIMER_PFC_EFFECT,
     TIMER_RTO,
     Node,
     timer_pop,
-    timer_push,
 )
-from fabric.engine.packet cimport DATA, PFC, Packet
-from fabric.engine.pfc cimport take_pfc
+from fabric.engine.packet cimport DATA, PFC, PFC_RESUME, Packet
+from fabric.engine.pfc cimport acts_later, take_pfc
 from fabric.engine.port cimport LINK_LOSES, ODD_TURNS, Port
 from fabric.engine.receiver cimport on_ack_timer, on_data
 from fabric.engine.recorder cimport fingerprint_arrival, record_drop
@@ -25,17 +26,17 @@ from fabric.engine.start cimport start_flow
 from fabric.engine.turns cimport host_advance, host_try, turns_advance, turns_due
 from fabric.engine.types cimport NEVER, i64, likely, sooner, u8, u32, u64, unlikely
 from fabric.engine.walker cimport on_program_timer
-from fabric.engine.world cimport ERROR_MEMORY, World
+from fabric.engine.world cimport World
 
 cdef enum:
     LINK_LOSS = 0
 
 
-cdef inline void pfc_effect_at_host(World* w, Node* n, u32 port, u8 traffic_class, bint on, i64 time_ps) noexcept nogil:
+cdef inline void pfc_effect_at_host(World* w, Node* n, u32 port, u8 traffic_class, u8 wish, i64 time_ps) noexcept nogil:
     cdef Port* p = &w.ports[port]
     host_advance(w, n, port, p, time_ps)
-    take_pfc(w, port, traffic_class, on, time_ps)
-    if not on:
+    take_pfc(w, port, traffic_class, wish, time_ps)
+    if wish == PFC_RESUME:
         host_try(w, n, port, p, time_ps)
 
 
@@ -50,13 +51,8 @@ cdef inline void host_arrival(World* w, Node* n, u32 port, u32 link_tag, Packet*
         on_data(w, n, port, frame, time_ps)
     elif likely(frame.kind != PFC):
         on_feedback(w, n, frame, time_ps)
-    elif n.pfc_response_ps == 0:
-        pfc_effect_at_host(w, n, port, frame.traffic_class, frame.sequence != 0, time_ps)
-    elif not timer_push(
-        n, time_ps + n.pfc_response_ps, TIMER_PFC_EFFECT,
-        port * 16 + frame.traffic_class * 2 + (frame.sequence != 0),
-    ):
-        w.error = ERROR_MEMORY
+    elif not acts_later(w, n, port, frame):
+        pfc_effect_at_host(w, n, port, frame.traffic_class, <u8>frame.sequence, time_ps)
 
 
 cdef inline void host_timers(World* w, Node* n, i64 before_ps) noexcept nogil:
@@ -74,10 +70,12 @@ cdef inline void host_timers(World* w, Node* n, i64 before_ps) noexcept nogil:
             on_rto_timer(w, n, id, timer.time_ps)
         elif kind == TIMER_ACK:
             on_ack_timer(w, n, id, timer.time_ps)
-        elif kind > TIMER_ACK:
+        elif kind == TIMER_PFC_EFFECT:
+            pfc_effect_at_host(w, n, id >> 5, <u8>(id >> 2 & 7), <u8>(id & 3), timer.time_ps)
+        elif kind <= TIMER_BEGIN:
             on_program_timer(w, n, kind, id, timer.time_ps)
-        else:
-            pfc_effect_at_host(w, n, id >> 4, <u8>(id >> 1 & 7), id & 1, timer.time_ps)
+        elif runs_out(w, id >> 5, <u8>(id >> 2 & 7), timer.time_ps):
+            pfc_effect_at_host(w, n, id >> 5, <u8>(id >> 2 & 7), PFC_RESUME, timer.time_ps)
 
 
 cdef inline i64 host_window(World* w, Node* n) noexcept nogil:

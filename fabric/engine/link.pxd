@@ -6,7 +6,7 @@
 # link arrive in the order in which they started. Loss is drawn at the receiver. While the link is down a frame
 # takes its time at the transmitter and is lost there.
 
-from fabric.engine.packet cimport PFC, Packet
+from fabric.engine.packet cimport PFC, PFC_PAUSE, PFC_REPEAT, Packet
 from fabric.engine.port cimport (
     LINK_LOSES,
     LINK_WAKE_BIT,
@@ -136,8 +136,9 @@ cdef inline Packet* begin_frame(World* w, Port* p, u32 size_bytes, i64 start_ps)
 
 cdef inline void lose_pfc(World* w, u32 port, const Packet* frame) noexcept nogil:
     """A PAUSE that is lost on the link of a port is on its way no more."""
-    if frame.kind == PFC and frame.sequence:
-        w.pauses[w.port_peer[port] * w.n_classes + frame.traffic_class].pauses_taken += 1
+    if frame.kind == PFC:
+        w.pauses[w.port_peer[port] * w.n_classes + frame.traffic_class].pauses_taken += frame.sequence == PFC_PAUSE
+        w.quanta.repeats_in_flight -= frame.sequence == PFC_REPEAT
 
 
 cdef inline void announce(World* w, Port* p, const Packet* frame, i64 start_ps) noexcept nogil:

@@ -7,21 +7,22 @@
 # paused it (SONiC), or after a time (Junos). Nothing is begun here: ports that may send start by themselves.
 #
 # A queue whose frames are dropped is closed by what its port shows: a threshold at the egress below
-# everything, so that the common path of a frame does not know of watchdogs.
+# everything, so that the common path of a frame does not know of watchdogs. So is its ingress, where what
+# comes in at the port is dropped as well.
 
 from libc.stdlib cimport calloc, malloc
 from libc.string cimport memcpy
 
 from fabric.engine.buffer cimport profile_of, release
-from fabric.engine.egress cimport may_start
 from fabric.engine.node cimport Node
-from fabric.engine.packet cimport Packet
-from fabric.engine.pfc cimport begin_pause, end_pause, note_backlog, queue_pfc
+from fabric.engine.packet cimport PFC_RESUME, Packet
+from fabric.engine.pfc cimport begin_pause, end_pause, queue_pfc
 from fabric.engine.port cimport RECORD_QUEUE, ClassQueue, Port
 from fabric.engine.profile cimport ClassProfile
 from fabric.engine.queues cimport queue_front, queue_pop
 from fabric.engine.recorder cimport append_row, make_row, record_drop, record_queue
-from fabric.engine.types cimport i64, later, sooner, u8, u32, u64
+from fabric.engine.touch cimport touch
+from fabric.engine.types cimport i64, u8, u32, u64
 from fabric.engine.watchdog cimport (
     WATCHDOG_ALERT,
     WATCHDOG_DETECTED,
@@ -49,16 +50,6 @@ cdef inline bint allocate_watchdog(World* w) noexcept nogil:
     return dog.queues != NULL and dog.closed != NULL and dog.open != NULL
 
 
-cdef inline void let_start(World* w, Node* n, u32 local, i64 time_ps) noexcept nogil:
-    """A port may be able to start a frame from this instant on."""
-    cdef Port* p = &w.ports[n.port_base + local]
-    cdef i64* due_ps = &w.wakes[n.first_wake].due_ps
-    p.busy_ps = later(p.busy_ps, time_ps)
-    if may_start(p):
-        note_backlog(n, local, p)
-        due_ps[0] = sooner(due_ps[0], n.settle_from_ps)
-
-
 cdef inline void write_event(World* w, u32 port, u8 c, u8 kind, u32 frames, i64 size_bytes) noexcept nogil:
     cdef Row row = make_row(w.now_ps, size_bytes, port, 0, c)
     row.kind = kind
@@ -80,6 +71,8 @@ cdef inline bint show_closed(World* w, u32 port, u8 c, bint closed) noexcept nog
     dog.closed[port][c] = dog.open[port][c]
     if closed:
         dog.closed[port][c].easy_egress_bytes = BELOW_EVERYTHING
+        if dog.drops_ingress:
+            dog.closed[port][c].easy_bytes = BELOW_EVERYTHING
     return True
 
 
@@ -97,8 +90,8 @@ cdef inline void drop_queue(World* w, Node* n, u32 local, u8 c) noexcept nogil:
         q.wait_integral += <double>frame.size_bytes * <double>(w.now_ps - frame.time_ps)
         record_drop(w, port, frame, w.now_ps, DROPPED_BY_WATCHDOG)
         if release(w, n, n.port_base + ingress, c, frame.size_bytes, w.now_ps):
-            queue_pfc(w, n, ingress, c, False, w.now_ps)
-            let_start(w, n, ingress, w.now_ps)
+            queue_pfc(w, n, ingress, c, PFC_RESUME, w.now_ps)
+            touch(w, n.port_base + ingress, w.now_ps)
         queue_pop(w, n, index)
     p.backlog &= ~<u8>(1 << c)
     q.deficit = 0
@@ -126,7 +119,7 @@ cdef inline void mitigate(World* w, Node* n, u32 local, u8 c) noexcept nogil:
             return
         drop_queue(w, n, local, c)
     write_event(w, port, c, WATCHDOG_DETECTED, w.queues[index].drops - drops, size_bytes)
-    let_start(w, n, local, w.now_ps)
+    touch(w, port, w.now_ps)
 
 
 cdef inline void restore(World* w, Node* n, u32 local, u8 c) noexcept nogil:

@@ -14,13 +14,14 @@ cdef enum NodeKind:
     SWITCH = 1
 
 cdef enum TimerKind:        # in the order in which they act at one instant
-    TIMER_PFC_EFFECT = 0    # id: port * 16 + class * 2 + on
+    TIMER_PFC_EFFECT = 0    # id: port * 32 + class * 4 + PfcWish
     TIMER_RTO = 1           # id: flow
     TIMER_FLOW_START = 2    # id: flow
     TIMER_ACK = 3           # id: flow
     TIMER_COPIED = 4        # id: local connection
     TIMER_ENTER = 5         # id: task
     TIMER_BEGIN = 6         # id: task
+    TIMER_QUANTA = 7        # id: port * 32 + class * 4
 
 cdef struct Wake:
     u64 bits

@@ -16,6 +16,12 @@ cdef enum Kind:
 cdef enum:
     NO_FLOW = 0xFFFFFFFF        # the flow of a PFC frame
 
+cdef enum PfcWish:              # the `sequence` of a PFC frame
+    PFC_RESUME = 0
+    PFC_PAUSE = 1
+    PFC_REPEAT = 2              # a PAUSE that stands, said again before it runs out
+    PFC_STORM = 3               # on no frame: of a peer that repeats PAUSE for as long as its storm lasts
+
 cdef enum:
     MARK = 1                    # of `mark_ttl`
     TTL_SHIFT = 1               # from here on: switches that the frame may still reach; 0: any number
@@ -29,7 +35,7 @@ cdef enum SpareBit:
 cdef struct Packet:
     i64 time_ps
     u32 flow
-    u32 sequence        # DATA: frame number; ACK, NACK: next frame expected; PFC: 1 pause, 0 resume
+    u32 sequence        # DATA: frame number; ACK, NACK: next frame expected; PFC: PfcWish
     u32 destination     # host
     u32 path_hash       # chooses among equal next hops; NACK of selective repeat: also names the frame that came
     u16 size_bytes      # as charged to buffers; the wire adds the port's gap

@@ -24,7 +24,7 @@ cdef enum PortOdd:
     ODD_TICKS = 4               # serialisation in the ticks of ns-3; with ODD_TIMING
     ODD_TURNS = 8               # a host port whose flows take turns
     ODD_DOWN = 16               # frames that start are lost; with ODD_TIMING
-    ODD_TRUNK = 32              # a port of a switch to a switch
+    ODD_TRUNK = 32              # a port of a switch to a switch, where deadlock is looked for
 
 cdef enum LinkTag:
     LINK_WAKE_BIT = 0x7FFFFFFF  # the peer's wake bit, counted over all wake words

@@ -1,8 +1,9 @@
 # How flows start: at their time, and after the flows that they wait for; connections with their first message.
 
 from fabric.engine.congestion cimport congestion_start
-from fabric.engine.elsewhere cimport ON_COMPLETE_ELSEWHERE, list_append
+from fabric.engine.elsewhere cimport ON_COMPLETE_ELSEWHERE
 from fabric.engine.flow cimport SENDER_CONNECTION, SENDER_SELECTIVE, SENDER_SPREADS, Sender
+from fabric.engine.flow_list cimport list_append
 from fabric.engine.link cimport START_PHASE_PS
 from fabric.engine.nic cimport make_ready
 from fabric.engine.node cimport TIMER_FLOW_START, Node, timer_push
@@ -57,8 +58,8 @@ cdef inline void release_elsewhere(World* w, u32 flow, i64 time_ps) noexcept nog
             continue
         if w.flow_ready_ps[dependent] > time_ps or w.ties_by_start:
             schedule_start(w, dependent, w.flow_ready_ps[dependent])
-        else:
-            list_append(w, &w.due_elsewhere, dependent)
+        elif not list_append(&w.due_elsewhere, dependent):
+            w.error = ERROR_MEMORY
 
 
 cdef inline void open_sender(World* w, u32 flow, Sender* s, i64 time_ps) noexcept nogil:

@@ -10,11 +10,12 @@ from fabric.engine.balance cimport chosen_port
 from fabric.engine.buffer cimport charge, pool_share, profile_of, roomy, surely_roomy, threshold
 from fabric.engine.ecn cimport ecn_mark
 from fabric.engine.egress cimport advance, catch_up, holds_frames, may_start, settle, try_start
+from fabric.engine.expiry cimport runs_out
 from fabric.engine.heap cimport Due
 from fabric.engine.link cimport lost_on_link, transmit
-from fabric.engine.node cimport TIMER_PFC_EFFECT, Node, timer_pop, timer_push
-from fabric.engine.packet cimport PFC, SPARE_STAMPED, Packet
-from fabric.engine.pfc cimport note_backlog, send_pfc, take_pfc
+from fabric.engine.node cimport TIMER_PFC_EFFECT, Node, timer_pop
+from fabric.engine.packet cimport PFC, PFC_PAUSE, PFC_RESUME, SPARE_STAMPED, Packet
+from fabric.engine.pfc cimport acts_later, note_backlog, send_pfc, take_pfc
 from fabric.engine.port cimport LINK_LOSES, RECORD_QUEUE, ClassQueue, Gate, Ingress, PauseStat, Port
 from fabric.engine.profile cimport ECN_AT_ENQUEUE, ClassProfile
 from fabric.engine.queues cimport queue_push
@@ -23,7 +24,7 @@ from fabric.engine.routing cimport EXPIRED, NO_PORT, route
 from fabric.engine.scheduler cimport top_level
 from fabric.engine.telemetry cimport stamp
 from fabric.engine.types cimport i64, later, likely, sooner, u8, u16, u32, u64, unlikely
-from fabric.engine.world cimport ERROR_MEMORY, World
+from fabric.engine.world cimport World
 
 cdef enum Admission:            # a verdict that is not ADMITTED is a drop reason
     LINK_LOSS = 0
@@ -65,7 +66,7 @@ cdef inline u8 admit_lossless(
         ingress.paused = 1
         n.n_paused += 1
         stat.cause_flow = frame.flow
-        send_pfc(w, n, local, frame.traffic_class, True, time_ps)
+        send_pfc(w, n, local, frame.traffic_class, PFC_PAUSE, time_ps)
     return ADMITTED
 
 
@@ -161,6 +162,9 @@ cdef inline void forward(World* w, Node* n, u32 local, const Gate* gate, Packet*
     elif unlikely(outward.easy_egress_bytes < 0):
         record_drop(w, out_port, frame, time_ps, WATCHDOG_DROPS)
         return
+    elif unlikely(inward.easy_bytes < 0):
+        record_drop(w, n.port_base + local, frame, time_ps, WATCHDOG_DROPS)
+        return
     else:
         settle(w, n, time_ps)
         if inward.lossless:
@@ -174,11 +178,11 @@ cdef inline void forward(World* w, Node* n, u32 local, const Gate* gate, Packet*
     enqueue(w, n, local, out_local, out, outward, frame, time_ps)
 
 
-cdef inline void pfc_effect_at_switch(World* w, Node* n, u32 port, u8 traffic_class, bint on, i64 time_ps) noexcept nogil:
+cdef inline void pfc_effect_at_switch(World* w, Node* n, u32 port, u8 traffic_class, u8 wish, i64 time_ps) noexcept nogil:
     cdef u32 local = port - n.port_base
     cdef Port* p = &w.ports[port]
     advance(w, n, local, p, time_ps)
-    take_pfc(w, port, traffic_class, on, time_ps)
+    take_pfc(w, port, traffic_class, wish, time_ps)
     try_start(w, n, local, p, time_ps)
 
 
@@ -194,13 +198,8 @@ cdef inline void switch_arrival(World* w, Node* n, u32 local, const Gate* gate, 
         record_drop(w, w.port_peer[port], frame, time_ps, LINK_LOSS)
     elif likely(frame.kind != PFC):
         forward(w, n, local, gate, frame, time_ps)
-    elif n.pfc_response_ps == 0:
-        pfc_effect_at_switch(w, n, port, frame.traffic_class, frame.sequence != 0, time_ps)
-    elif not timer_push(
-        n, time_ps + n.pfc_response_ps, TIMER_PFC_EFFECT,
-        port * 16 + frame.traffic_class * 2 + (frame.sequence != 0),
-    ):
-        w.error = ERROR_MEMORY
+    elif not acts_later(w, n, port, frame):
+        pfc_effect_at_switch(w, n, port, frame.traffic_class, <u8>frame.sequence, time_ps)
 
 
 cdef inline void switch_timers(World* w, Node* n, i64 before_ps) noexcept nogil:
@@ -212,7 +211,10 @@ cdef inline void switch_timers(World* w, Node* n, i64 before_ps) noexcept nogil:
         id = <u32>timer.key
         if n.n_paused:
             settle(w, n, timer.time_ps)
-        pfc_effect_at_switch(w, n, id >> 4, <u8>(id >> 1 & 7), id & 1, timer.time_ps)
+        if timer.key >> 56 == TIMER_PFC_EFFECT:
+            pfc_effect_at_switch(w, n, id >> 5, <u8>(id >> 2 & 7), <u8>(id & 3), timer.time_ps)
+        elif runs_out(w, id >> 5, <u8>(id >> 2 & 7), timer.time_ps):
+            pfc_effect_at_switch(w, n, id >> 5, <u8>(id >> 2 & 7), PFC_RESUME, timer.time_ps)
 
 
 cdef inline i64 switch_window(World* w, Node* n) noexcept nogil:

@@ -10,9 +10,8 @@
 #
 # While a port is tried, the heap of a class holds the flow that was found in it; between tries it is empty.
 
-from libc.stdlib cimport realloc
-
 from fabric.engine.flow cimport SENDER_COMPLETE, SENDER_READY, Sender
+from fabric.engine.flow_list cimport list_append
 from fabric.engine.heap cimport heap_push
 from fabric.engine.link cimport FREE_PHASE_PS
 from fabric.engine.nic cimport clear_if_idle, nic_advance, nic_pick, nic_try, send_control, send_data, sendable
@@ -20,7 +19,7 @@ from fabric.engine.node cimport Node
 from fabric.engine.port cimport ODD_TURNS, Port
 from fabric.engine.ring cimport ring_empty
 from fabric.engine.turn cimport TurnPort, TurnQueue
-from fabric.engine.types cimport NEVER, i64, later, likely, sooner, u8, u32, u64, unlikely
+from fabric.engine.types cimport NEVER, i64, later, likely, sooner, u8, u32, unlikely
 from fabric.engine.world cimport ERROR_MEMORY, World
 
 cdef enum:
@@ -31,30 +30,36 @@ cdef enum:
 cdef inline void turns_join(World* w, u32 flow, Sender* s) noexcept nogil:
     """A flow has started; it stays in the list until it is struck."""
     cdef TurnQueue* q = &w.turn_queues[s.port * w.n_classes + s.traffic_class]
-    cdef u32 capacity = 2 * q.capacity if q.capacity else 4
-    cdef u32* flows
-    if q.count == q.capacity:
-        flows = <u32*>realloc(q.flows, <u64>capacity * sizeof(u32))
-        if flows == NULL:
-            w.error = ERROR_MEMORY
-            return
-        q.flows = flows
-        q.capacity = capacity
-    q.flows[q.count] = flow
-    q.count += 1
+    if not list_append(&q.list, flow):
+        w.error = ERROR_MEMORY
+        return
     s.flags |= SENDER_READY
+
+
+cdef inline void turns_leave(World* w, u32 flow, Sender* s) noexcept nogil:
+    """A flow goes to another port; whose turn it is stays as it is."""
+    cdef TurnQueue* q = &w.turn_queues[s.port * w.n_classes + s.traffic_class]
+    cdef u32 place = 0, k
+    while q.list.flows[place] != flow:
+        place += 1
+    for k in range(place, q.list.count - 1):
+        q.list.flows[k] = q.list.flows[k + 1]
+    q.list.count -= 1
+    if place <= q.last and q.last != NO_TURN:
+        q.last -= 1             # to NO_TURN from 0, which comes next then
+    s.flags &= ~SENDER_READY
 
 
 cdef inline void strike_complete(World* w, TurnQueue* q, u32 first) noexcept nogil:
     """Takes the complete flows from a place on off the list."""
     cdef u32 k, kept = first
-    for k in range(first, q.count):
-        if not w.senders[q.flows[k]].flags & SENDER_COMPLETE:
+    for k in range(first, q.list.count):
+        if not w.senders[q.list.flows[k]].flags & SENDER_COMPLETE:
             if k == q.chosen:
                 q.chosen = kept
-            q.flows[kept] = q.flows[k]
+            q.list.flows[kept] = q.list.flows[k]
             kept += 1
-    q.count = kept
+    q.list.count = kept
 
 
 cdef inline bint scan(World* w, TurnQueue* q, bint paused, i64 time_ps) noexcept nogil:
@@ -62,9 +67,9 @@ cdef inline bint scan(World* w, TurnQueue* q, bint paused, i64 time_ps) noexcept
     cdef u32 step, k, first_complete = NO_TURN
     cdef const Sender* s
     q.chosen = NO_TURN
-    for step in range(1, q.count + 1):
-        k = (q.last + step) % q.count
-        s = &w.senders[q.flows[k]]
+    for step in range(1, q.list.count + 1):
+        k = (q.last + step) % q.list.count
+        s = &w.senders[q.list.flows[k]]
         if not paused and sendable(s):
             if s.next_time_ps <= time_ps:
                 q.chosen = k
@@ -79,8 +84,8 @@ cdef inline bint scan(World* w, TurnQueue* q, bint paused, i64 time_ps) noexcept
 cdef inline bint startable(const World* w, const TurnQueue* q) noexcept nogil:
     """Whether any flow has something to send, now or later."""
     cdef u32 k
-    for k in range(q.count):
-        if sendable(&w.senders[q.flows[k]]):
+    for k in range(q.list.count):
+        if sendable(&w.senders[q.list.flows[k]]):
             return True
     return False
 
@@ -94,8 +99,8 @@ cdef inline void set_wake(World* w, u32 port, i64 time_ps) noexcept nogil:
     cdef u32 c, k
     for c in range(w.n_classes):
         q = &w.turn_queues[port * w.n_classes + c]
-        for k in range(q.count):
-            s = &w.senders[q.flows[k]]
+        for k in range(q.list.count):
+            s = &w.senders[q.list.flows[k]]
             if s.next < s.frames:
                 first_ps = sooner(first_ps, s.next_time_ps)
     if x.wake_ps == NEVER and first_ps > time_ps:
@@ -111,9 +116,10 @@ cdef inline void begin_class(World* w, Node* n, u32 port, Port* p, u8 c, i64 tim
     else:
         q.last = q.chosen
         send_data(w, n, p, index, c, time_ps)
-        w.senders[q.flows[q.last]].flags |= SENDER_READY
+        w.senders[q.list.flows[q.last]].flags |= SENDER_READY
     if ring_empty(&w.queues[index].frames) and not startable(w, q):
         w.queues[index].deficit = 0
+    w.turn_ports[port].is_sending = True
 
 
 cdef inline void turns_try(World* w, Node* n, u32 port, Port* p, i64 time_ps) noexcept nogil:
@@ -127,7 +133,7 @@ cdef inline void turns_try(World* w, Node* n, u32 port, Port* p, i64 time_ps) no
             candidates |= <u8>(1 << c)
         elif scan(w, &w.turn_queues[index], paused, time_ps):
             candidates |= <u8>(1 << c)
-            if not heap_push(&w.ready[index], time_ps, w.turn_queues[index].flows[w.turn_queues[index].chosen]):
+            if not heap_push(&w.ready[index], time_ps, w.turn_queues[index].list.flows[w.turn_queues[index].chosen]):
                 w.error = ERROR_MEMORY
                 return
     if candidates == 0:
@@ -143,7 +149,7 @@ cdef inline void turns_try(World* w, Node* n, u32 port, Port* p, i64 time_ps) no
 
 cdef inline i64 frame_end_ps(const World* w, u32 port, const Port* p) noexcept nogil:
     """When the frame ends at whose end the port has not been tried yet; NEVER: it is between frames."""
-    return NEVER if p.tx_bytes == w.turn_ports[port].handled_bytes else p.busy_ps
+    return p.busy_ps if w.turn_ports[port].is_sending else NEVER
 
 
 cdef inline void turns_advance(World* w, Node* n, u32 port, Port* p, i64 time_ps) noexcept nogil:
@@ -160,7 +166,7 @@ cdef inline void turns_advance(World* w, Node* n, u32 port, Port* p, i64 time_ps
             if end_ps == NEVER:
                 turns_try(w, n, port, p, wake_ps)
         else:
-            x.handled_bytes = p.tx_bytes
+            x.is_sending = False
             turns_try(w, n, port, p, end_ps)
         if unlikely(w.error != 0 or w.out_of_memory != 0):
             return

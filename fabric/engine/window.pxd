@@ -7,21 +7,15 @@
 # not depend on it.
 
 from fabric.engine.ahead cimport look_ahead, prefetch_hosts
-from fabric.engine.heap cimport Due
 from fabric.engine.elsewhere cimport cut_window
-from fabric.engine.halts cimport ends_in_deadlock, halt, next_halt_or
+from fabric.engine.halts cimport HALT_DEADLOCK, HALT_OVER, Halt, ends_in_deadlock, halt, next_halt_or
 from fabric.engine.host cimport host_window
 from fabric.engine.audit cimport balanced
-from fabric.engine.flow cimport SENDER_COMPLETE, Sender
-from fabric.engine.nic cimport open_classes
-from fabric.engine.mitigation cimport watchdog_may_act
-from fabric.engine.node cimport HOST, TIMER_ACK, TIMER_RTO, Node
-from fabric.engine.port cimport ODD_TURNS, Port
+from fabric.engine.left cimport all_done, anything_left
+from fabric.engine.node cimport HOST, Node
 from fabric.engine.start cimport schedule_start
 from fabric.engine.switch cimport switch_window
-from fabric.engine.turns cimport turns_left
 from fabric.engine.types cimport NEVER, i64, sooner, u32, u64, unlikely
-from fabric.engine.walker cimport program_done
 from fabric.engine.world cimport (
     ERROR_INVARIANT,
     ERROR_MEMORY,
@@ -71,49 +65,6 @@ cdef inline i64 next_due(const World* w) noexcept nogil:
     return due_ps
 
 
-cdef inline bint timer_matters(const World* w, const Due* timer) noexcept nogil:
-    """Whether a timer will do anything: a retransmission timer of a flow with nothing outstanding will not,
-    nor that of an ACK that has been sent."""
-    cdef const Sender* s
-    if timer.key >> 56 == TIMER_ACK:
-        return w.reassembly[<u32>timer.key].ack_due_ps != 0
-    if timer.key >> 56 != TIMER_RTO:
-        return True
-    s = &w.senders[<u32>timer.key]
-    return not s.flags & SENDER_COMPLETE and s.next != s.acked
-
-
-cdef inline bint all_done(const World* w) noexcept nogil:
-    """Every flow is complete, and every rank of a program done."""
-    return w.completed_flows == w.first_connection and program_done(w)
-
-
-cdef inline bint anything_left(const World* w) noexcept nogil:
-    """Whether anything can still happen; a look at everything, for the end of a bounded run."""
-    cdef u32 node, k
-    cdef const Node* n
-    cdef const Port* p
-    if w.frames_started != w.hops + w.faults.lost_frames:
-        return True
-    if w.faults.next_ps != NEVER and not all_done(w):
-        return True
-    if watchdog_may_act(w):
-        return True
-    for node in range(w.n_nodes):
-        n = &w.nodes[node]
-        for k in range(n.timers.count):
-            if timer_matters(w, &n.timers.slots[k]):
-                return True
-        for k in range(n.port_base, n.port_base + n.n_ports):
-            p = &w.ports[k]
-            if p.odd & ODD_TURNS:
-                if turns_left(w, n, k, p):
-                    return True
-            elif p.mac_pending or open_classes(w, n, k, p):
-                return True
-    return False
-
-
 cdef inline StopReason stop(World* w, StopReason reason) noexcept nogil:
     """The reason for a stop, or that the books do not balance."""
     if balanced(w):
@@ -160,10 +111,14 @@ cdef inline StopReason run_windows(World* w, i64 until_ps, u64 max_hops) noexcep
     A run that stopped for its hops in the midst of a window first finishes that window.
     """
     cdef u64 enough_hops = w.hops + max_hops
+    cdef Halt halted
     while w.window_cursor != NO_WINDOW or w.now_ps < until_ps:
         if w.window_cursor == NO_WINDOW:
-            if unlikely(halt(w)):
+            halted = halt(w)
+            if unlikely(halted == HALT_DEADLOCK):
                 return stop(w, STOP_DEADLOCK)
+            if unlikely(halted == HALT_OVER):
+                break
             open_window(w, until_ps)
         if not run_window(w, enough_hops):
             if w.out_of_memory:

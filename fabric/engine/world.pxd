@@ -7,6 +7,7 @@ from fabric.engine.choice cimport Paths
 from fabric.engine.deadlock cimport Deadlocks
 from fabric.engine.fault cimport Faults
 from fabric.engine.flow cimport Reassembly, Receiver, Selective, Sender
+from fabric.engine.flow_list cimport FlowList
 from fabric.engine.frame_log cimport FrameLog
 from fabric.engine.heap cimport Heap
 from fabric.engine.message cimport Connection
@@ -15,6 +16,7 @@ from fabric.engine.packet cimport Packet
 from fabric.engine.port cimport ClassQueue, Gate, Ingress, IngressQueues, PauseStat, Port
 from fabric.engine.profile cimport TransportProfile
 from fabric.engine.program cimport Program
+from fabric.engine.quanta cimport Quanta
 from fabric.engine.ring cimport Ring
 from fabric.engine.turn cimport TurnPort, TurnQueue
 from fabric.engine.types cimport i64, u8, u16, u32, u64
@@ -75,11 +77,6 @@ cdef struct QueueWatch:         # what the queue recorder remembers of one (port
 cdef struct LinkWatch:          # what the throughput recorder remembers of one port
     i64 interval
     i64 bytes
-
-cdef struct FlowList:
-    u32* flows
-    u32 count
-    u32 capacity
 
 cdef struct ArrivalKeys:        # scratch of the arrival sort
     u32* keys
@@ -162,6 +159,7 @@ cdef struct World:
     u8 exhausted                        # nothing is left to happen
     Deadlocks deadlocks
     Watchdog watchdog
+    Quanta quanta
     # recording
     u8 fingerprint_on
     u8 record

@@ -7,8 +7,8 @@ when (`table.py`). `intervals.py` says from when to when each cable is out of or
 
 from __future__ import annotations
 
-from fabric.failures.draw import draw_failures
+from fabric.failures.draw import network_failures
 from fabric.failures.log import read_log
 from fabric.failures.occurrences import Occurrence, find_occurrences
 
-__all__ = ["Occurrence", "draw_failures", "find_occurrences", "read_log"]
+__all__ = ["Occurrence", "find_occurrences", "network_failures", "read_log"]

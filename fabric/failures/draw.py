@@ -20,7 +20,7 @@ from fabric.topology.network import TIER_CORE, TIER_LEAF, TIER_SCALE_UP, TIER_SP
 from fabric.topology.patterns import REDUCER_SUFFIX
 from fabric.units import Duration
 
-__all__ = ["PS_PER_YEAR", "PURPOSE_FAILURES", "draw_failures", "draw_times"]
+__all__ = ["PS_PER_YEAR", "PURPOSE_FAILURES", "draw_times", "network_failures"]
 
 PURPOSE_FAILURES = 48
 PS_PER_YEAR = 8760 * 3600 * 10**12
@@ -76,7 +76,9 @@ def draw_times(
     return np.concatenate(parts)[order], np.concatenate(times)[order]
 
 
-def draw_failures(entry: DrawnFailures, network: Network, *, seed: int, number: int = 0) -> Iterator[Failure]:
+def network_failures(
+    entry: DrawnFailures, network: Network, *, seed: int, number: int = 0
+) -> Iterator[Failure]:
     """The failures that an entry's rates give on a network.
 
     Parameters
@@ -98,7 +100,7 @@ def draw_failures(entry: DrawnFailures, network: Network, *, seed: int, number: 
     >>> from fabric.topology import build_network
     >>> network = build_network(LeafSpine(leaves=2, spines=2, hosts_per_leaf=4))
     >>> entry = DrawnFailures(lasts="1ms", acceleration=1e13)
-    >>> sorted({type(each).__name__ for each in draw_failures(entry, network, seed=1)})
+    >>> sorted({type(each).__name__ for each in network_failures(entry, network, seed=1)})
     ['Corruption', 'HostHang', 'LinkDown', 'SwitchDown']
     """
     key = purpose_key(seed, PURPOSE_FAILURES)

@@ -11,8 +11,8 @@ import csv
 from pathlib import Path
 from typing import Any
 
-from fabric.errors import SpecError
-from fabric.spec.decode import MISSING, convert, did_you_mean
+from fabric.errors import MISSING, SpecError
+from fabric.spec.decode import convert, did_you_mean
 from fabric.spec.failures import (
     Corruption,
     DegradedLink,
@@ -96,8 +96,8 @@ def _failure(cells: dict[str, str], where: str, row: list[str], header: list[str
     kind = cells.get("kind", MISSING)
     if kind not in TARGETS:
         allowed = "one of " + ", ".join(TARGETS)
-        raise SpecError(f"{where}: kind", kind, allowed + did_you_mean(str(kind), TARGETS))
-    cls, target, value = TARGETS[str(kind)]
+        raise SpecError(f"{where}: kind", kind, allowed + did_you_mean(kind, TARGETS))
+    cls, target, value = TARGETS[kind]
     fields: dict[str, Any] = {"kind": kind}
     for name in ("at", "lasts"):
         if name in cells:

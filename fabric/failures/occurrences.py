@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from fabric.errors import SpecError
-from fabric.failures.draw import draw_failures
+from fabric.failures.draw import network_failures
 from fabric.failures.log import read_log
 from fabric.spec.failure_sources import DrawnFailures, FailureLog
 from fabric.spec.failures import (
@@ -120,7 +120,7 @@ def find_occurrences(
     for index, entry in enumerate(scenario.failures):
         path = f"failures[{index}]"
         if isinstance(entry, DrawnFailures):
-            drawn = draw_failures(entry, network, seed=scenario.run.seed, number=index)
+            drawn = network_failures(entry, network, seed=scenario.run.seed, number=index)
             found += [each for failure in drawn for each in finder.of(failure, path)]
         elif isinstance(entry, FailureLog):
             for where, failure in read_log(Path(base_dir or ".") / entry.file, path=f"{path}.file"):
@@ -128,7 +128,25 @@ def find_occurrences(
         else:
             found += finder.of(entry, path)
         _check_classes(found, scenario, path)
+    tick_ps = scenario.run.tick_ps
+    if tick_ps > 1:
+        found = [_in_ticks(each, tick_ps) for each in found]
     return sorted(found, key=lambda each: (each.began_ps, each.ended_ps, each.kind, each.target))
+
+
+def _in_ticks(each: Occurrence, tick_ps: int) -> Occurrence:
+    """The same at the first ticks from its instants on, for one tick at least."""
+
+    def up(time_ps: int) -> int:
+        return time_ps + -time_ps % tick_ps
+
+    began_ps, after_ps = up(each.began_ps), each.isolated_after_ps
+    return replace(
+        each,
+        began_ps=began_ps,
+        ended_ps=NEVER_PS if each.ended_ps >= NEVER_PS else max(up(each.ended_ps), began_ps + tick_ps),
+        isolated_after_ps=None if after_ps is None else up(after_ps),
+    )
 
 
 def _check_classes(found: list[Occurrence], scenario: Scenario, path: str) -> None:

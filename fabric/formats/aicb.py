@@ -20,9 +20,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fabric.errors import SpecError
+from fabric.errors import Said, SpecError
 from fabric.formats.data import Remark
-from fabric.formats.words import LONGEST_NUMBER, Said, place, read_text, whole
+from fabric.formats.words import LONGEST_NUMBER, place, read_text, whole
 from fabric.units import LARGEST
 
 __all__ = ["AICB_COLLECTIVES", "AICB_POLICIES", "AicbWorkload", "read_aicb"]

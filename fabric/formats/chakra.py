@@ -24,9 +24,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fabric.errors import SpecError
+from fabric.errors import Said, SpecError
 from fabric.formats.protobuf import BYTES, FIXED32, FIXED64, VARINT, Field, Wire, floating, signed, zigzag
-from fabric.formats.words import Said
 
 __all__ = [
     "COLLECTIVE",

@@ -26,8 +26,8 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fabric.errors import SpecError
-from fabric.formats.words import LONGEST_NUMBER, Said, place
+from fabric.errors import Said, SpecError
+from fabric.formats.words import LONGEST_NUMBER, place
 from fabric.units import LARGEST
 
 __all__ = ["ANY", "CALC", "RECV", "SEND", "GoalRank", "goal_text", "read_goal"]

@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from fabric.errors import SpecError
-from fabric.formats.words import Said, place, probability, rate_bps, read_text, whole
+from fabric.errors import Said, SpecError
+from fabric.formats.words import place, probability, rate_bps, read_text, whole
 
 __all__ = ["MAPS", "Settings", "parse_config"]
 

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
-from fabric.errors import SpecError
+from fabric.errors import Said, SpecError
 from fabric.formats.data import FlowData, Remark
-from fabric.formats.words import Said, Words, read_text, seconds_ps
+from fabric.formats.words import Words, read_text, seconds_ps
 
 __all__ = ["flows_text", "parse_flows"]
 

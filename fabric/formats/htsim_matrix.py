@@ -22,7 +22,7 @@ from pathlib import Path
 
 import numpy as np
 
-from fabric.errors import SpecError
+from fabric.errors import Said, SpecError
 from fabric.formats.data import FailedLink, FlowData, Remark
 from fabric.formats.htsim_triggers import (
     Matrix,
@@ -33,7 +33,7 @@ from fabric.formats.htsim_triggers import (
     places_of_waits,
     waits_of_triggers,
 )
-from fabric.formats.words import LONGEST_NUMBER, Said, read_text, whole
+from fabric.formats.words import LONGEST_NUMBER, read_text, whole
 from fabric.units import LARGEST
 
 __all__ = ["START_UNITS", "MatrixWait", "parse_matrix", "parse_schedule"]

@@ -23,9 +23,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fabric.errors import SpecError
+from fabric.errors import Said, SpecError
 from fabric.formats.data import NetworkData, Remark
-from fabric.formats.words import Said, place, read_text, whole
+from fabric.formats.words import place, read_text, whole
 from fabric.units import LARGEST
 
 __all__ = ["parse_fat_tree"]

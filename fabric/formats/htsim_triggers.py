@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from fabric.errors import SpecError
+from fabric.errors import Said, SpecError
 from fabric.formats.data import FailedLink
-from fabric.formats.words import Said, place, whole
+from fabric.formats.words import place, whole
 
 __all__ = ["Matrix", "MatrixFlow", "MatrixTrigger", "MatrixWait", "moved_starts", "waits_of_triggers"]
 

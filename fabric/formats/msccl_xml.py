@@ -22,8 +22,8 @@ from xml.parsers import expat
 import numpy as np
 import numpy.typing as npt
 
-from fabric.errors import SpecError
-from fabric.formats.words import Said, place
+from fabric.errors import Said, SpecError
+from fabric.formats.words import place
 
 __all__ = ["BUFFERS", "COLLECTIVE_NAMES", "STEP_TYPES", "MscclAlgorithm", "parse_msccl"]
 

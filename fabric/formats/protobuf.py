@@ -11,8 +11,7 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from fabric.errors import SpecError
-from fabric.formats.words import Said
+from fabric.errors import Said, SpecError
 
 __all__ = ["BYTES", "FIXED32", "FIXED64", "VARINT", "Field", "Wire", "floating", "signed", "zigzag"]
 

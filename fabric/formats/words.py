@@ -15,11 +15,10 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from fabric.errors import SpecError
+from fabric.errors import MISSING, Said, SpecError
 from fabric.units import LARGEST, Duration, QuantityError, Rate
 
 __all__ = [
-    "Said",
     "Words",
     "delay_ps",
     "place",
@@ -36,15 +35,6 @@ LONGEST_NUMBER = 40
 """Characters of a number; longer ones are not numbers that anyone meant."""
 
 _T = TypeVar("_T")
-
-
-class Said(str):
-    """A text that errors show as it is: what stands in place of a value."""
-
-    __slots__ = ()
-
-    def __repr__(self) -> str:
-        return str(self)
 
 
 def read_text(file: str | Path, *, what: str = "file") -> str:
@@ -66,7 +56,7 @@ def read_text(file: str | Path, *, what: str = "file") -> str:
     try:
         return Path(file).read_text(encoding="utf-8-sig")
     except FileNotFoundError:
-        raise SpecError(str(file), Said("(missing)"), f"an existing {what}") from None
+        raise SpecError(str(file), MISSING, f"an existing {what}") from None
     except OSError as error:
         raise SpecError(str(file), Said(f"({error.strerror})"), f"a {what} that can be read") from None
     except UnicodeDecodeError as error:

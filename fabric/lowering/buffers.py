@@ -29,7 +29,7 @@ from fabric.spec.switch import BUFFER_LIMIT_BYTES, Ecn, Lossy, Pfc, Switch, Traf
 from fabric.topology.network import Network
 from fabric.units import Rate, Size, format_duration, format_size
 
-__all__ = ["auto_headroom_bytes", "buffer_columns", "scheduler_row", "serialisation_ps"]
+__all__ = ["auto_headroom_bytes", "buffer_columns", "scheduler_row", "serialisation_ps", "waiting_pfc_frames"]
 
 PS_PER_BYTE_AT_1_BPS = 8 * 10**12
 Q16 = 1 << 16
@@ -112,6 +112,18 @@ def serialisation_ps(wire_bytes: int, rate_bps: int) -> int:
     return -(-wire_bytes * PS_PER_BYTE_AT_1_BPS // rate_bps)
 
 
+def waiting_pfc_frames(switch: Switch) -> int:
+    """PFC frames that may wait for each other at a port: one of each lossless class, and its repetition.
+
+    Examples
+    --------
+    >>> waiting_pfc_frames(Switch()), waiting_pfc_frames(Switch(pfc=Pfc(quanta=65535)))
+    (1, 2)
+    """
+    lossless_classes = sum(each.pfc is not False for each in switch.classes)
+    return lossless_classes if switch.pfc.quanta is None else 2 * lossless_classes
+
+
 def auto_headroom_bytes(
     rate_bps: int,
     *,
@@ -119,7 +131,7 @@ def auto_headroom_bytes(
     response_ps: int,
     gap_bytes: int,
     largest_frame_bytes: int,
-    lossless_classes: int = 1,
+    waiting_pfc_frames: int = 1,
     pfc_frame_bytes: int = 64,
 ) -> int:
     """Headroom of an ingress port and class that loses nothing for any fan-in.
@@ -135,8 +147,8 @@ def auto_headroom_bytes(
     gap_bytes : int
         Wire bytes per frame beside the frame.
     largest_frame_bytes : int
-    lossless_classes : int
-        Classes whose PFC frames may wait for each other.
+    waiting_pfc_frames : int
+        That may wait for each other, the PAUSE in question among them.
     pfc_frame_bytes : int
 
     Returns
@@ -151,7 +163,7 @@ def auto_headroom_bytes(
     112578
     """
     wait_ps = serialisation_ps(largest_frame_bytes + gap_bytes, rate_bps)
-    pause_ps = lossless_classes * serialisation_ps(pfc_frame_bytes + gap_bytes, rate_bps)
+    pause_ps = waiting_pfc_frames * serialisation_ps(pfc_frame_bytes + gap_bytes, rate_bps)
     total_ps = round_trip_ps + wait_ps + pause_ps + response_ps
     return -(-rate_bps * total_ps // PS_PER_BYTE_AT_1_BPS) + 2 * largest_frame_bytes
 
@@ -174,7 +186,6 @@ def _profile_rows(
         axis=0,
         return_inverse=True,
     )
-    lossless_classes = sum(each.pfc is not False for each in switch.classes)
     n_classes = len(switch.classes)
     rows = np.zeros(1 + len(kinds) * n_classes, dtype=PROFILE)
     for kind, (rate_bps, round_trip_ps, response_ps, gap_bytes) in enumerate(kinds.tolist()):
@@ -184,7 +195,7 @@ def _profile_rows(
             response_ps=response_ps,
             gap_bytes=gap_bytes,
             largest_frame_bytes=largest_frame_bytes,
-            lossless_classes=lossless_classes,
+            waiting_pfc_frames=waiting_pfc_frames(switch),
             pfc_frame_bytes=int(switch.pfc.frame),
         )
         for number, each in enumerate(switch.classes):

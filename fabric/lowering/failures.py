@@ -22,7 +22,6 @@ from fabric.reroute import Rerouter
 from fabric.routing import Routes, find_routes
 from fabric.spec.scenario import Scenario
 from fabric.topology.network import Network
-from fabric.units import Rate
 
 __all__ = ["PlannedFailures", "plan_failures"]
 
@@ -62,6 +61,7 @@ class PlannedFailures:
             class_numbers={each.name: number for number, each in enumerate(classes)},
             lossless=[each.name for each in classes if each.pfc is not False],
             pfc_frame_bytes=int(scenario.switch.pfc.frame),
+            tick_ps=scenario.run.tick_ps,
         )
         return as_lowered(list(rows), self._route_changes(scenario, network, columns))
 
@@ -98,10 +98,6 @@ def plan_failures(scenario: Scenario, network: Network) -> PlannedFailures:
     """
     recovery, routing = scenario.recovery, scenario.routing
     occurrences = find_occurrences(scenario, network) if scenario.failures else []
-    slowed = [each.rate_bps for each in occurrences if each.rate_bps]
-    if slowed and scenario.switch.cut_through:
-        allowed = f"false, where links come to run at another rate ({Rate(slowed[0])})"
-        raise SpecError("switch.cut_through", True, allowed)
     for_ever = [each.target for each in occurrences if each.ended_ps >= NEVER_PS]
     if for_ever and scenario.run.until is None:
         allowed = f"an end, where a failure is never repaired ({for_ever[0]}): flows can try for ever"

@@ -33,6 +33,7 @@ def link_changes(
     class_numbers: dict[str, int],
     lossless: Sequence[str],
     pfc_frame_bytes: int,
+    tick_ps: int,
 ) -> Iterator[Row]:
     """Rows of `LoweredFaults.changes`, in no order.
 
@@ -47,6 +48,8 @@ def link_changes(
     lossless : sequence of str
         Classes that a storm pauses if it names none.
     pfc_frame_bytes : int
+    tick_ps : int
+        Things happen at multiples of this.
     """
     down = down_intervals(occurrences)
     cut = {(port, each.began_ps) for each in occurrences if each.kind in DOWN_KINDS for port in each.ports}
@@ -62,12 +65,16 @@ def link_changes(
         built_bps = int(columns["port_rate_bps"][port])
         value = built_bps if rate_bps is None else min(built_bps, int(rate_bps))
         yield time_ps, FaultKind.RATE, port, value, 0.0, 0.0
+        cut_bytes = int(columns["port_cut_bytes"][port])
+        if cut_bytes:
+            # what comes in slower than it could go out is taken whole
+            yield time_ps, FaultKind.CUT, port, cut_bytes if value == built_bps else 0, 0.0, 0.0
     for port, time_ps, bit_error_rate in _levels(occurrences, lambda each: each.bit_error_rate, max):
         own = float(network.link_bit_error_rate[network.port_link[port]])
         worst = own if bit_error_rate is None else max(own, float(bit_error_rate))
         ber_rate = float(0.0 - np.log1p(-worst))
         yield time_ps, FaultKind.LOSS, port, 0, float(columns["port_loss"][port]), ber_rate
-    yield from _storms(occurrences, down, network, columns, class_numbers, lossless, pfc_frame_bytes)
+    yield from _storms(occurrences, down, network, columns, class_numbers, lossless, pfc_frame_bytes, tick_ps)
 
 
 def _levels(
@@ -97,6 +104,7 @@ def _storms(
     class_numbers: dict[str, int],
     lossless: Sequence[str],
     pfc_frame_bytes: int,
+    tick_ps: int,
 ) -> Iterator[Row]:
     spans: dict[tuple[int, int], list[Interval]] = defaultdict(list)
     for each in occurrences:
@@ -110,6 +118,7 @@ def _storms(
         latency_ps = serialisation_ps(wire_bytes, int(columns["port_rate_bps"][port]))
         latency_ps += int(columns["port_delay_ps"][port])
         latency_ps += int(columns["node_pfc_response_ps"][network.port_node[paused]])
+        latency_ps += -latency_ps % tick_ps
         for begin_ps, end_ps, is_cut in _without(merged(intervals), down.get(port, [])):
             if is_cut and begin_ps + latency_ps >= end_ps:
                 continue

@@ -17,8 +17,7 @@ import numpy.typing as npt
 
 from fabric.errors import SpecError
 from fabric.lowered import LoweredProgram
-from fabric.lowering.lanes import Lanes, inverse, lanes_of, rank_tables
-from fabric.lowering.patterns import find_patterns
+from fabric.lowering.lanes import CELLS, Lanes, inverse, lanes_of
 from fabric.lowering.slowness import slow_columns
 from fabric.workload.collectives.arrays import Int64Array, bases
 from fabric.workload.flow_table import FlowTable
@@ -32,9 +31,6 @@ NO_CONNECTION = 0xFFFFFFFF
 LARGEST_TABLE = 2**32 - 2
 MOST_CLASSES = 256
 """Of a job's connections; a switch has 8."""
-
-CELLS = 1 << 20
-"""Of temporary tables of operations and transfers."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,25 +289,25 @@ def _connection_bytes(plan: _Plan, connections: _Connections, columns: dict[str,
     offset_bytes, first_lane = columns["piece_offset_bytes"], plan.first_lane
     for template, lanes in enumerate(plan.lanes):
         operations = np.flatnonzero(plan.template == template)
-        many = max(1, CELLS // max(1, len(lanes.piece)))
-        for part in np.split(operations, np.arange(many, len(operations), many)):
-            row = first_lane[plan.pair[part]][:, np.newaxis] + lanes.transfer_lane
-            to = np.minimum(connections.of_lane[row], len(total) - 1)
-            first, end = lanes.piece, lanes.piece + lanes.count
-            each, larger = np.divmod(size_bytes[part][:, np.newaxis], lanes.n_pieces)
-            sent = (end - first) * each + np.minimum(end, larger) - np.minimum(first, larger)
-            own = np.flatnonzero(table[part] >= 0)
-            start = table[part][own][:, np.newaxis]
-            sent[own] = offset_bytes[start + end] - offset_bytes[start + first]
-            np.add.at(total, to.ravel(), sent.ravel())
+        for transfer_lane, first, count in lanes.transfers():
+            end = first + count
+            many = max(1, CELLS // max(1, len(first)))
+            for part in np.split(operations, np.arange(many, len(operations), many)):
+                row = first_lane[plan.pair[part]][:, np.newaxis] + transfer_lane
+                to = np.minimum(connections.of_lane[row], len(total) - 1)
+                each, larger = np.divmod(size_bytes[part][:, np.newaxis], lanes.n_pieces)
+                sent = count * each + np.minimum(end, larger) - np.minimum(first, larger)
+                own = np.flatnonzero(table[part] >= 0)
+                start = table[part][own][:, np.newaxis]
+                sent[own] = offset_bytes[start + end] - offset_bytes[start + first]
+                np.add.at(total, to.ravel(), sent.ravel())
     return total
 
 
 def _template_columns(templates: Sequence[Lanes]) -> dict[str, Any]:
     """What the ranks of all templates do, one template after the other, all numbered on."""
-    found = [find_patterns(rank_tables(each)) for each in templates]
+    found = [each.patterns for each in templates]
     patterns = bases(np.array([len(each.receives) for each in found], dtype=np.int64))
-    per_rank = [np.bincount(each.source, minlength=each.n_ranks) for each in templates]
     follower = _join([each.follower for each in found])
     follower_base = bases(_join([each.n_followers for each in found]))
     return {
@@ -319,7 +315,7 @@ def _template_columns(templates: Sequence[Lanes]) -> dict[str, Any]:
         "template_pieces": _u32([each.n_pieces for each in templates]),
         "rank_pattern": _u32(_join([each.rank_pattern for each in found], shift=patterns)),
         "rank_piece": _u32(_join([each.rank_piece for each in found])),
-        "rank_lane_base": _u32(bases(_join(per_rank))),
+        "rank_lane_base": _u32(bases(_join([each.per_rank for each in templates]))),
         "pattern_lane_base": _u32(bases(_join([each.n_lanes for each in found]))),
         "pattern_receives": _u32(_join([each.receives for each in found])),
         "lane_transfer_base": _u32(bases(_join([each.lane_transfers for each in found]))),

@@ -85,7 +85,7 @@ def through_failure(
             xlim=(0, end_ps / scale),
         )
         labels = [(text, colour, height / gbps_a_unit) for text, colour, height in labels]
-        _draw_failures(axes, milestones, scale=scale, end_ps=end_ps)
+        _mark_failures(axes, milestones, scale=scale, end_ps=end_ps)
         label_lines(axes, labels if len(links) > 1 else [])
         what = "received by all hosts" if tuple(links) == ("*->host*",) else "of links"
         note = result.summary.title() if result.provenance.name else ""
@@ -107,7 +107,7 @@ def _summed(result: Result, pattern: str, end_ps: int) -> tuple[Array, Array]:
     return times, np.append(gbps, gbps[-1])
 
 
-def _draw_failures(ax: Axes, milestones: Sequence[Milestones], *, scale: float, end_ps: int) -> None:
+def _mark_failures(ax: Axes, milestones: Sequence[Milestones], *, scale: float, end_ps: int) -> None:
     for each in milestones:
         end = each.ended_ps if 0 <= each.ended_ps < end_ps else end_ps
         ax.axvspan(each.began_ps / scale, end / scale, color=FAILED, alpha=0.13, lw=0)

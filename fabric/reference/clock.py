@@ -38,15 +38,15 @@ class TimerKind:
     """Which timer acts first at one node and instant."""
 
     PFC_EFFECT, RETRANSMISSION, FLOW_START, DELAYED_ACK = range(4)
-    COPIED, ENTER, BEGIN, DEFERRED_START, CONGESTION = range(4, 9)
+    COPIED, ENTER, BEGIN, QUANTA, DEFERRED_START, CONGESTION = range(4, 10)
 
 
 class Event(NamedTuple):
     """One event; its first fields are its place in the order.
 
     A start has the port as `major`, and as `minor` whether it is the end of a frame. An arrival has its
-    tie value and the local port, and the frame. A timer has its kind and id: the flow, or for a PFC
-    effect port, class and pause as one number. What is still equal then (frames that occupy a link for no
+    tie value and the local port, and the frame. A timer has its kind and id: the flow, or for PFC
+    port, class and wish as one number. What is still equal then (frames that occupy a link for no
     time at all) comes in the order in which it was scheduled.
     """
 
@@ -153,9 +153,9 @@ class Clock:
         """Whether timers of congestion control are events here; if not, they are caught up with."""
         return False
 
-    def changes_next(self) -> bool:
-        """Whether the next event is a change of the fabric."""
-        return bool(self._heap) and self._heap[0].node == EVERYWHERE
+    def changes_at(self, time_ps: int) -> bool:
+        """Whether a change of the fabric comes next, and at this instant."""
+        return bool(self._heap) and self._heap[0].node == EVERYWHERE and self._heap[0].time_ps == time_ps
 
     def peek_ps(self) -> int | None:
         """Time of the next event, None when there is none."""

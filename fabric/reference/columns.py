@@ -98,6 +98,8 @@ def scalar_counters(tally: Tally) -> dict[str, int]:
         "frames_arrived": tally.arrived,
         "in_flight": tally.in_flight,
         "lost_in_flight": tally.lost_in_flight,
+        "pauses_repeated": tally.pauses_repeated,
+        "pauses_run_out": tally.pauses_run_out,
         "end_ps": tally.end_ps,
         "fingerprint": tally.fingerprint,
     }

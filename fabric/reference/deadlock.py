@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import heapq
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -72,9 +72,12 @@ class DeadlockSearch:
     ----------
     lowered : Lowered
     ports : list of Port
+    holds : function
+        Whether a PAUSE lasts at a port until the RESUME. Where it runs out nothing waits for ever.
     """
 
-    def __init__(self, lowered: Lowered, *, ports: list[Port]) -> None:
+    def __init__(self, lowered: Lowered, *, ports: list[Port], holds: Callable[[Port], bool]) -> None:
+        self._holds = holds
         self._mode = lowered.deadlock
         self._ports = ports
         self._first_switch = lowered.n_hosts
@@ -257,7 +260,8 @@ class DeadlockSearch:
         return Deadlock(now_ps, {one: self._paused_since(one) for one in found}, channels, frames)
 
     def _is_trunk(self, port: Port) -> bool:
-        return port.node >= self._first_switch and self._ports[port.peer].node >= self._first_switch
+        joins_switches = port.node >= self._first_switch and self._ports[port.peer].node >= self._first_switch
+        return joins_switches and self._holds(port)
 
     def _is_frozen(self, channel: Channel) -> bool:
         port = self._ports[channel[0]]

@@ -8,6 +8,7 @@ from .clock import Clock, Phases
 from .deadlock import DeadlockSearch
 from .frame import Frame
 from .link import Links
+from .quanta import Quanta
 from .recorder import Recorder
 from .tally import Tally
 from .watchdog import Watchdog
@@ -39,6 +40,8 @@ class Environment:
         Told of what may bring a deadlock about.
     watchdog : Watchdog
         Knows which queues ignore their peer, or drop what comes.
+    quanta : Quanta
+        Knows for how long a PAUSE holds.
     """
 
     clock: Clock
@@ -51,6 +54,7 @@ class Environment:
     ttl: int
     deadlocks: DeadlockSearch
     watchdog: Watchdog
+    quanta: Quanta
 
     def drop(self, frame: Frame, *, port: int, reason: int, now_ps: int) -> None:
         """Let a frame vanish, counted at `port`, for a `DropReason`."""

@@ -16,6 +16,7 @@ from .clock import Clock
 from .host import Host
 from .link import Links
 from .node import Node
+from .pfc import Wish
 from .port import Port
 from .routing import group_of
 from .switch import Switch
@@ -70,11 +71,14 @@ class Faults:
         elif kind == FaultKind.LOSS:
             port.loss, port.ber_rate = float(change["loss"]), float(change["ber_rate"])
         elif kind == FaultKind.PAUSE:
-            self._nodes[port.node].set_pause(port, value >> 1, pause=value & 1, now_ps=now_ps)
+            wish = Wish.STORM if value & 1 else Wish.RESUME
+            self._nodes[port.node].heed(port, value >> 1, wish=wish, now_ps=now_ps)
             self._touch(port, now_ps)
         elif kind == FaultKind.ROUTES:
             self._set_routes(faults, value)
-        else:
+        elif kind == FaultKind.CUT:
+            port.cut_bytes = value
+        elif kind == FaultKind.MOVES:
             self._move_flows(faults, value, now_ps)
 
     def _down(self, port: Port, *, loses: bool, now_ps: int) -> None:
@@ -106,4 +110,4 @@ class Faults:
 
     def _touch(self, port: Port, now_ps: int) -> None:
         """Try a port at this instant, when its turn comes."""
-        self._clock.schedule_start(now_ps, port.node, port.number, ends_frame=False)
+        self._nodes[port.node].wake(port, now_ps)

@@ -71,6 +71,6 @@ class Frame:
         return self.flow << 32 | self.sequence
 
 
-def pfc_frame(traffic_class: int, *, pause: bool, size_bytes: int) -> Frame:
-    """A PAUSE or a RESUME for one class."""
-    return Frame(PFC, PFC_FLOW, int(pause), traffic_class, size_bytes, 0, 0)
+def pfc_frame(traffic_class: int, *, wish: int, size_bytes: int) -> Frame:
+    """A PAUSE or a RESUME for one class (`pfc.Wish`)."""
+    return Frame(PFC, PFC_FLOW, wish, traffic_class, size_bytes, 0, 0)

@@ -151,10 +151,10 @@ class Host(Node):
     def move_flow(self, flow: int, port: Port, now_ps: int) -> None:
         """A flow leaves by another port from now on, which is not tried."""
         sender = self._senders[flow]
-        if sender.is_ready:
-            self._queue_of(sender).leave(sender)
+        if sender.is_ready and not sender.is_complete:
+            self._queue_of(sender).move_away(sender)
         sender.port = port
-        if not sender.is_complete:
+        if sender.started_ps >= 0 and not sender.is_complete:
             self._enter_if_sendable(sender, now_ps)
 
     def _start(self, sender: Sender, now_ps: int) -> None:
@@ -269,9 +269,10 @@ class Host(Node):
     def _advance_wake(self, port: Port, end_ps: int, now_ps: int) -> None:
         """A pending wake-up comes earlier if the end of a pause that has just been set lies before it."""
         if port.wake_ps > end_ps:
-            self._set_wake(port, max(now_ps + self.environment.phases.free_ps, end_ps))
+            self.wake(port, max(now_ps + self.environment.phases.free_ps, end_ps))
 
-    def _set_wake(self, port: Port, time_ps: int) -> None:
+    def wake(self, port: Port, time_ps: int) -> None:
+        """Try `port` when the starts of that instant come; where flows take turns, and no sooner."""
         port.wake_ps = time_ps
         port.wake_number = self.environment.clock.schedule_start(
             time_ps, self.number, port.number, ends_frame=False
@@ -283,7 +284,7 @@ class Host(Node):
             ends = [queue.wake_ps() for queue in self.queues[port.local] if isinstance(queue, QueuePairs)]
             first_ps = min((end for end in ends if end is not None), default=now_ps)
             if port.wake_ps < 0 and first_ps > now_ps:
-                self._set_wake(port, first_ps)
+                self.wake(port, first_ps)
             return
         instants = [
             eligible_ps
@@ -291,4 +292,4 @@ class Host(Node):
             if not pause.is_paused and (eligible_ps := queue.next_eligible_ps()) is not None
         ]
         if instants and port.wake_ps != min(instants):
-            self._set_wake(port, min(instants))
+            self.wake(port, min(instants))

@@ -62,6 +62,10 @@ class HostQueue:
         sender.is_ready = False
         return sender
 
+    def move_away(self, sender: Sender) -> None:
+        """Take off a flow that goes to another port."""
+        self.leave(sender)
+
     def leave(self, sender: Sender) -> None:
         """Take a flow off the heap, wherever it stands."""
         sender.is_ready = False

@@ -15,6 +15,7 @@ from fabric.lowered import DropReason
 
 from .clock import Clock, Phases
 from .frame import PFC, Frame
+from .pfc import Wish
 from .port import BITS_PER_BYTE, Port
 from .recorder import Recorder
 from .rng import draw, mix64, unit
@@ -104,7 +105,7 @@ class Links:
     def _drop(self, frame: Frame, port: Port, now_ps: int) -> None:
         self._tally.on_drop(frame, port=port.number, reason=DropReason.LINK_DOWN, now_ps=now_ps)
         self._recorder.on_drop(frame, port=port.number, reason=DropReason.LINK_DOWN, now_ps=now_ps)
-        if frame.kind == PFC and frame.sequence:
+        if frame.kind == PFC and frame.sequence == Wish.PAUSE:
             self._ports[port.peer].pauses[frame.traffic_class].taken += 1
 
     def loses(self, frame: Frame, *, sender: Port, now_ps: int) -> bool:

@@ -13,7 +13,7 @@ from abc import ABC, abstractmethod
 from .clock import TimerKind
 from .environment import Environment
 from .frame import PFC, Frame
-from .pfc import encode_effect
+from .pfc import Wish, encode_effect
 from .port import Port
 
 __all__ = ["Node"]
@@ -59,28 +59,35 @@ class Node(ABC):
             return
         self.environment.tally.consumed += 1
         if self._pfc_response_ps == 0:
-            self.apply_pfc(port, frame.traffic_class, pause=frame.sequence, now_ps=now_ps)
+            self.apply_pfc(port, frame.traffic_class, wish=frame.sequence, now_ps=now_ps)
             return
         effect = encode_effect(port.number, frame.traffic_class, frame.sequence)
         effect_ps = now_ps + self._pfc_response_ps
         self.environment.clock.schedule_timer(effect_ps, self.number, TimerKind.PFC_EFFECT, effect)
 
-    def apply_pfc(self, port: Port, traffic_class: int, *, pause: int, now_ps: int) -> None:
+    def apply_pfc(self, port: Port, traffic_class: int, *, wish: int, now_ps: int) -> None:
         """Let a PAUSE or a RESUME of the peer take effect."""
-        self.set_pause(port, traffic_class, pause=pause, now_ps=now_ps)
-        if not pause:
+        self.heed(port, traffic_class, wish=wish, now_ps=now_ps)
+        if wish == Wish.RESUME:
             self.try_port(port, now_ps)
 
-    def set_pause(self, port: Port, traffic_class: int, *, pause: int, now_ps: int) -> None:
-        """Whether the peer of a port has paused a class; the port is not tried."""
-        if pause:
+    def heed(self, port: Port, traffic_class: int, *, wish: int, now_ps: int) -> None:
+        """Take notice of what the peer of a port wishes; the port is not tried."""
+        if wish == Wish.PAUSE:
             port.pauses[traffic_class].taken += 1
-        if self.environment.watchdog.ignores(port, traffic_class, pause=bool(pause), now_ps=now_ps):
+        self.environment.quanta.on_wish(port, traffic_class, wish, now_ps)
+        pause = wish != Wish.RESUME
+        if self.environment.watchdog.ignores(port, traffic_class, pause=pause, now_ps=now_ps):
             return
         if pause:
             self.begin_pause(port, traffic_class, now_ps)
         else:
             self.end_pause(port, traffic_class, now_ps)
+
+    def on_quanta(self, port: Port, traffic_class: int, now_ps: int) -> None:
+        """The time has come at which a pause was to run out."""
+        if self.environment.quanta.runs_out(port, traffic_class, now_ps):
+            self.apply_pfc(port, traffic_class, wish=Wish.RESUME, now_ps=now_ps)
 
     def begin_pause(self, port: Port, traffic_class: int, now_ps: int) -> None:
         """A class of a port may not send from now on."""
@@ -105,12 +112,16 @@ class Node(ABC):
     def on_link_down(self, port: Port, now_ps: int) -> None:
         """The link that ends at a port has gone down: no PAUSE that came over it holds any more."""
         for traffic_class in range(len(port.pauses)):
-            self.set_pause(port, traffic_class, pause=0, now_ps=now_ps)
+            self.heed(port, traffic_class, wish=Wish.RESUME, now_ps=now_ps)
         port.deaf_until_ps = now_ps + self._pfc_response_ps
 
     def has_moved_wake(self, port: Port, number: int) -> bool:
         """Whether the event of this number is a wake-up of `port` that will not act."""
         return False
+
+    def wake(self, port: Port, time_ps: int) -> None:
+        """Try `port` when the starts of that instant come."""
+        self.environment.clock.schedule_start(time_ps, self.number, port.number, ends_frame=False)
 
     def on_wake(self, port: Port, number: int, now_ps: int) -> None:
         """An instant has come at which `port` was to be tried; `number` is that of the event."""

@@ -1,23 +1,30 @@
 """Being paused: what a port knows of its peer's wishes, per class.
 
-Flow control is XOFF until XON: a PAUSE holds until the RESUME and does not run out, a repeated one
-changes nothing, and a frame that is being sent is finished. The time between the effect of a PAUSE and
-the effect of its RESUME is summed. The other side, deciding to pause one's peer, belongs to the
-buffer (`buffer.py`). After IEEE 802.1Qbb, without its quanta.
+A PAUSE holds until the RESUME, or until it runs out (`quanta.py`); a repeated one only lasts longer, and a
+frame that is being sent is finished. The time between the effect of a PAUSE and the end of the pause is
+summed. The other side, deciding to pause one's peer, belongs to the buffer (`buffer.py`). After IEEE
+802.1Qbb.
 """
 
 from __future__ import annotations
 
-__all__ = ["PeerPause", "decode_effect", "encode_effect"]
+__all__ = ["PeerPause", "Wish", "decode_effect", "encode_effect"]
+
+
+class Wish:
+    """What a PFC frame says, as its sequence number; a storm says it for as long as it lasts."""
+
+    RESUME, PAUSE, REPEAT, STORM = range(4)
 
 
 class PeerPause:
-    """Whether and since when the peer of a port has paused one class."""
+    """Whether and since when the peer of a port has paused one class, and for how long."""
 
-    __slots__ = ("since_ps", "taken", "total_ps")
+    __slots__ = ("since_ps", "taken", "total_ps", "until_ps")
 
     def __init__(self) -> None:
         self.since_ps: int | None = None
+        self.until_ps: int | None = None
         self.total_ps = 0
         self.taken = 0
 
@@ -32,7 +39,7 @@ class PeerPause:
             self.since_ps = now_ps
 
     def on_resume(self, now_ps: int) -> int | None:
-        """A RESUME takes effect; returns when the interval that it ends began, None if there is none."""
+        """The pause ends; returns when the interval that it ends began, None if there is none."""
         began_ps = self.since_ps
         if began_ps is not None:
             self.total_ps += now_ps - began_ps
@@ -45,11 +52,11 @@ class PeerPause:
         return self.total_ps + open_ps
 
 
-def encode_effect(port: int, traffic_class: int, pause: int) -> int:
-    """The id of the timer that lets a PFC frame take effect."""
-    return port * 16 + traffic_class * 2 + pause
+def encode_effect(port: int, traffic_class: int, wish: int) -> int:
+    """The id of the timer that lets a PFC frame take effect, or (RESUME) a pause run out."""
+    return port * 32 + traffic_class * 4 + wish
 
 
 def decode_effect(ident: int) -> tuple[int, int, int]:
-    """Port, class and pause of such a timer."""
-    return ident >> 4, ident >> 1 & 7, ident & 1
+    """Port, class and wish of such a timer."""
+    return ident >> 5, ident >> 2 & 7, ident & 3

@@ -89,5 +89,13 @@ class QueuePairs(HostQueue):
         self._chosen = None
         return chosen
 
+    def move_away(self, sender: Sender) -> None:
+        """Take a flow that goes to another port off the list; whose turn it is stays as it is."""
+        place = self._flows.index(sender)
+        del self._flows[place]
+        sender.is_ready = False
+        if place <= self._last:
+            self._last -= 1
+
     def leave(self, sender: Sender) -> None:
         """Nothing: a flow stays in the list while it cannot send."""

@@ -21,14 +21,16 @@ from .deadlock import DeadlockSearch
 from .dependencies import Dependencies
 from .environment import Environment
 from .faults import Faults
+from .frame import PFC
 from .host import Host
 from .invariants import check_empty, check_flows, check_frames, check_memory
 from .link import Links
 from .messages import Messages
 from .node import Node
-from .pfc import decode_effect
+from .pfc import Wish, decode_effect
 from .port import Port, make_ports
 from .program import Walker
+from .quanta import Quanta
 from .receiver import Receiver
 from .recorder import Recorder
 from .rng import Purpose, purpose_key
@@ -85,7 +87,8 @@ class Simulator:
         self._tally = Tally(lowered.n_ports, lowered.n_classes, fingerprint=bool(lowered.fingerprint))
         self._recorder = Recorder(lowered)
         self._ports = make_ports(lowered, _make_schedulers(lowered))
-        self._deadlocks = DeadlockSearch(lowered, ports=self._ports)
+        self._quanta = Quanta(lowered, clock=self._clock, tally=self._tally)
+        self._deadlocks = DeadlockSearch(lowered, ports=self._ports, holds=self._quanta.holds)
         self._watchdog = Watchdog(lowered, clock=self._clock, recorder=self._recorder)
         self._environment = self._make_environment(lowered)
         messages = [Messages(flow) for flow in flows]
@@ -99,6 +102,7 @@ class Simulator:
         self._nodes: list[Node] = [*self._hosts, *self._switches]
         self._deadlocks.watch(self._switches)
         self._watchdog.watch(self._switches)
+        self._quanta.watch(self._switches)
         self._faults = Faults(
             lowered, ports=self._ports, nodes=self._nodes, links=self._environment.links, clock=self._clock
         )
@@ -137,7 +141,7 @@ class Simulator:
             if last_hop is not None and self._tally.arrived >= last_hop:
                 return BUDGET
             self._deadlocks.pass_to(next_ps)
-            if self._watchdog.next_ps == next_ps or self._clock.changes_next():
+            if self._watchdog.next_ps == next_ps or self._clock.changes_at(next_ps):
                 self._deadlocks.report(next_ps)
             if self._is_stopped(next_ps):
                 return DEADLOCK
@@ -145,6 +149,12 @@ class Simulator:
                 self._now_ps = next_ps
                 self._watchdog.poll()
                 self._deadlocks.note_broken(next_ps)
+                continue
+            if self._quanta.next_ps == next_ps and not self._clock.changes_at(next_ps):
+                if not self._has_live_events():
+                    break
+                self._now_ps = next_ps
+                self._quanta.repeat()
                 continue
             event = self._clock.pop()
             if self._is_live(event):
@@ -275,11 +285,15 @@ class Simulator:
 
     def _on_timer(self, event: Event, node: Node) -> None:
         if event.major == TimerKind.PFC_EFFECT:
-            port, traffic_class, pause = decode_effect(event.minor)
+            port, traffic_class, wish = decode_effect(event.minor)
             if event.time_ps < self._ports[port].deaf_until_ps:
-                self._ports[port].pauses[traffic_class].taken += pause
+                self._ports[port].pauses[traffic_class].taken += wish == Wish.PAUSE
                 return
-            node.apply_pfc(self._ports[port], traffic_class, pause=pause, now_ps=event.time_ps)
+            node.apply_pfc(self._ports[port], traffic_class, wish=wish, now_ps=event.time_ps)
+            return
+        if event.major == TimerKind.QUANTA:
+            port, traffic_class, _ = decode_effect(event.minor)
+            node.on_quanta(self._ports[port], traffic_class, event.time_ps)
             return
         assert isinstance(node, Host)
         if event.major == TimerKind.RETRANSMISSION:
@@ -306,11 +320,13 @@ class Simulator:
             self._walker.on_begin(event.minor, event.time_ps)
 
     def _next_ps(self) -> int | None:
-        """When something happens next: an event, or a poll of the watchdogs, as long as either can."""
-        next_ps, poll_ps = self._clock.peek_ps(), self._watchdog.next_ps
-        if poll_ps is None or (next_ps is None and not self._watchdog.may_act()):
-            return next_ps
-        return poll_ps if next_ps is None else min(next_ps, poll_ps)
+        """When something happens next: an event, or what all switches do at once, as long as any can."""
+        next_ps = self._clock.peek_ps()
+        if next_ps is None and not self._watchdog.may_act():
+            return None
+        return min(
+            each for each in (next_ps, self._watchdog.next_ps, self._quanta.next_ps) if each is not None
+        )
 
     def _has_live_events(self) -> bool:
         """Whether anything is left to happen."""
@@ -334,10 +350,15 @@ class Simulator:
         if event.node == EVERYWHERE:
             return not self._is_finished()
         if event.phase == Phase.ARRIVAL:
-            return event.frame is not None and not event.frame.is_lost
+            frame = event.frame
+            assert frame is not None
+            return not frame.is_lost and not (frame.kind == PFC and frame.sequence == Wish.REPEAT)
         if event.phase == Phase.TIMER and event.major == TimerKind.PFC_EFFECT:
-            port_number, _, _ = decode_effect(event.minor)
-            return event.time_ps >= self._ports[port_number].deaf_until_ps
+            number, _, wish = decode_effect(event.minor)
+            return event.time_ps >= self._ports[number].deaf_until_ps and wish != Wish.REPEAT
+        if event.phase == Phase.TIMER and event.major == TimerKind.QUANTA:
+            number, traffic_class, _ = decode_effect(event.minor)
+            return self._quanta.will_run_out(self._ports[number], traffic_class, event.time_ps)
         if event.phase == Phase.START:
             port = self._ports[event.major]
             was_moved = not event.minor and self._nodes[event.node].has_moved_wake(port, event.scheduled)
@@ -362,6 +383,7 @@ class Simulator:
             ttl=lowered.ttl,
             deadlocks=self._deadlocks,
             watchdog=self._watchdog,
+            quanta=self._quanta,
             clock=self._clock,
             links=links,
             tally=self._tally,

@@ -19,6 +19,7 @@ from .ecn import should_mark
 from .environment import Environment
 from .frame import DATA, Frame, pfc_frame
 from .node import Node
+from .pfc import Wish
 from .port import Port
 from .queues import EgressQueue
 from .routing import Group, Router
@@ -77,6 +78,9 @@ class Switch(Node):
         if self.environment.watchdog.closes(self.ports[egress_local], frame.traffic_class):
             self._drop(frame, self.ports[egress_local], DropReason.WATCHDOG, now_ps)
             return
+        if self.environment.watchdog.closes_ingress(port, frame.traffic_class):
+            self._drop(frame, port, DropReason.WATCHDOG, now_ps)
+            return
         account = self.accounts[port.local][frame.traffic_class]
         reason = admit(
             account,
@@ -92,7 +96,7 @@ class Switch(Node):
             account.paused = True
             account.pauses_sent += 1
             account.cause_flow = frame.flow
-            self._send_pfc(port, frame.traffic_class, pause=True)
+            self._send_pfc(port, frame.traffic_class, Wish.PAUSE)
             self.try_port(port, now_ps)
         self._enqueue(frame, ingress=port, egress=self.ports[egress_local], now_ps=now_ps)
 
@@ -101,7 +105,17 @@ class Switch(Node):
         for traffic_class, account in enumerate(self.accounts[port.local]):
             if account.paused:
                 account.pauses_sent += 1
-                self._send_pfc(port, traffic_class, pause=True)
+                self._send_pfc(port, traffic_class, Wish.PAUSE)
+
+    def repeat_pauses(self, now_ps: int) -> None:
+        """Say again which ingresses have paused their peers; what waits is begun when ports are tried."""
+        for port, accounts in zip(self.ports, self.accounts, strict=True):
+            standing = [c for c, account in enumerate(accounts) if account.paused]
+            if standing and not port.is_down:
+                for traffic_class in standing:
+                    self.environment.tally.pauses_repeated += 1
+                    self._send_pfc(port, traffic_class, Wish.REPEAT)
+                self.wake(port, now_ps)
 
     def drop_queue(self, port: Port, traffic_class: int, now_ps: int) -> int:
         """Drop all that waits in a class queue; returns how many frames. Senders that may go on are told
@@ -113,7 +127,7 @@ class Switch(Node):
             self._drop(waiting.frame, port, DropReason.WATCHDOG, now_ps)
             ingress = self.ports[waiting.ingress]
             if self._release(waiting.frame, ingress):
-                self.environment.clock.schedule_start(now_ps, self.number, ingress.number, ends_frame=False)
+                self.wake(ingress, now_ps)
         port.scheduler.charge(traffic_class, 0, queue_is_empty=True)
         self._record_depth(port, traffic_class, now_ps)
         return frames
@@ -127,7 +141,7 @@ class Switch(Node):
         resumes = may_resume(account, pool=self.pool)
         if resumes:
             account.paused = False
-            self._send_pfc(ingress, frame.traffic_class, pause=False)
+            self._send_pfc(ingress, frame.traffic_class, Wish.RESUME)
         return resumes
 
     def set_route(self, edge: int, group: Group | None) -> None:
@@ -184,11 +198,10 @@ class Switch(Node):
                 frame, port=egress.number, queue_bytes=queue.bytes, now_ps=now_ps
             )
 
-    def _send_pfc(self, port: Port, traffic_class: int, *, pause: bool) -> None:
+    def _send_pfc(self, port: Port, traffic_class: int, wish: int) -> None:
         self.environment.tally.created += 1
-        port.mac_queue.append(
-            pfc_frame(traffic_class, pause=pause, size_bytes=self.environment.pfc_frame_bytes)
-        )
+        size_bytes = self.environment.pfc_frame_bytes
+        port.mac_queue.append(pfc_frame(traffic_class, wish=wish, size_bytes=size_bytes))
 
     def _drop(self, frame: Frame, port: Port, reason: int, now_ps: int) -> None:
         self.environment.drop(frame, port=port.number, reason=reason, now_ps=now_ps)

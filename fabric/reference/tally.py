@@ -42,6 +42,8 @@ class Tally:
         "end_ps",
         "fingerprint",
         "lost_in_flight",
+        "pauses_repeated",
+        "pauses_run_out",
         "started",
     )
 
@@ -51,6 +53,8 @@ class Tally:
         self.started = 0
         self.arrived = 0
         self.lost_in_flight = 0
+        self.pauses_repeated = 0
+        self.pauses_run_out = 0
         self.created = 0
         self.consumed = 0
         self.end_ps = 0

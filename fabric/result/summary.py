@@ -136,10 +136,13 @@ class Summary(Mapping[str, Any]):
             *([counted(self["reducers"], "reducer")] if self["reducers"] else []),
             counted(self["switches"], "switch", "switches"),
             counted(self["cables"], "cable"),
-            counted(self["flows"], "flow"),
-            size_text(self["flow_bytes"]),
         )
-        return ", ".join(parts)
+        carried = [
+            f"{counted(self[f'{noun}s'], noun)}, {size_text(self[f'{noun}_bytes'])}"
+            for noun in ("flow", "connection")
+            if self[f"{noun}s"]
+        ]
+        return ", ".join([*parts, *(carried or ["no flow"])])
 
     def _took_text(self) -> str:
         return (
@@ -187,10 +190,13 @@ class Summary(Mapping[str, Any]):
         if not pauses["sent"] and not pauses["paused_ports"]:
             return "never"
         tiers = ", ".join(f"{count_text(count)} {tier}" for tier, count in pauses["paused_by_tier"].items())
+        ran_out = (
+            f"\n{counted(pauses['run_out'], 'pause')} ran out before the RESUME" if pauses["run_out"] else ""
+        )
         return (
             f"{tiers} {'port' if pauses['paused_ports'] == 1 else 'ports'}\n"
             f"{time_text(pauses['paused_ps'])} in all, by {counted(pauses['sent'], 'PAUSE frame')}, "
-            f"longest {pauses['longest_link']} for {time_text(pauses['longest_ps'])}"
+            f"longest {pauses['longest_link']} for {time_text(pauses['longest_ps'])}{ran_out}"
         )
 
     def _deadlocks_text(self) -> str:
@@ -266,6 +272,8 @@ def _size(result: Result) -> dict[str, Any]:
         "cables": len(result.ports) // 2,
         "flows": len(result.flows),
         "flow_bytes": int(result.flows["size_bytes"].sum()),
+        "connections": len(result.connections),
+        "connection_bytes": int(result.connections["size_bytes"].sum()),
         "delivered_flows": int((result.flows["delivered_ps"] >= 0).sum()),
     }
 
@@ -329,6 +337,7 @@ def _losses(result: Result) -> dict[str, Any]:
     return {
         "pauses": {
             "sent": int(result.ports["pauses_sent"].sum()),
+            "run_out": int(result.counters.get("pauses_run_out", 0)),
             "paused_ports": int((paused > 0).sum()),
             "paused_by_tier": dict(zip(tiers.tolist(), counts.tolist(), strict=True)),
             "paused_ps": int(paused.sum()),

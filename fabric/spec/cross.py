@@ -3,8 +3,8 @@
 They are: every class that a transport or traffic names exists; every host named exists (graphs
 excepted, whose file decides); fan-in and receivers fit the number of hosts; flow names are unique;
 `after` names flows of the scenario (unless files bring more) and has no cycle; every link delay
-with its receiver's latency is at least 1 ns; the timing of ns-3
-goes with PFC that acts at once; frame and gap fit 65,535 bytes; no message needs more than 2^32-1 frames.
+with its receiver's latency is at least 1 ns; the timing of ns-3 goes with PFC that acts at once and does
+not run out; frame and gap fit 65,535 bytes; no message needs more than 2^32-1 frames.
 """
 
 from __future__ import annotations
@@ -41,6 +41,8 @@ def cross_problems(scenario: Scenario) -> Iterator[Problem]:
     if scenario.run.timing == "ns3" and (scenario.switch.pfc_response or scenario.nic.pfc_response):
         allowed = "exact, or pfc_response 0: frames that take no time could make PFC act out of order"
         yield "run.timing", scenario.run.timing, allowed
+    if scenario.run.timing == "ns3" and scenario.switch.pfc.quanta is not None:
+        yield "run.timing", scenario.run.timing, "exact, or no switch.pfc.quanta: in ns-3 no PAUSE runs out"
     for path, transport in _transports(scenario):
         yield from _transport_problems(scenario, transport, path)
     for index, entry in enumerate(scenario.traffic):
@@ -57,10 +59,10 @@ def cross_problems(scenario: Scenario) -> Iterator[Problem]:
 def _failure_problems(scenario: Scenario) -> Iterator[Problem]:
     if not scenario.failures:
         return
-    if scenario.nic.queue_pairs != "earliest":
-        yield "nic.queue_pairs", scenario.nic.queue_pairs, '"earliest", where there are failures'
-    if scenario.run.ties != "fair":
-        yield "run.ties", scenario.run.ties, '"fair", where there are failures'
+    for name in ("suspect", "isolate", "dead", "convergence", "restore"):
+        delay = getattr(scenario.recovery, name)
+        if delay % scenario.run.tick_ps:
+            yield f"recovery.{name}", delay, f'whole nanoseconds, with run.ties = "{scenario.run.ties}"'
     if scenario.recovery.reroute == "resilient" and scenario.routing.weights != "equal":
         allowed = '"equal", with recovery.reroute = "resilient": its tables have places of their own'
         yield "routing.weights", scenario.routing.weights, allowed

@@ -23,11 +23,10 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from fabric.errors import SpecError
+from fabric.errors import MISSING, SpecError
 from fabric.units import Quantity, QuantityError
 
 __all__ = [
-    "MISSING",
     "chosen_class",
     "convert",
     "did_you_mean",
@@ -42,16 +41,6 @@ __all__ = [
 _PLACE = re.compile(r"(?P<what>.*?)(?: - at `(?:key in )?\$(?P<place>.*)`)?", re.DOTALL)
 _STEP = re.compile(r"\.?([^.\[\]]+)|\[(\d+|\.\.\.)\]")
 _WORDS: dict[Any, str] = {bool: "true or false", int: "an integer", float: "a number", str: "a string"}
-
-
-class _Missing:
-    """The value of a field that is not there, as an error shows it."""
-
-    def __repr__(self) -> str:
-        return "(missing)"
-
-
-MISSING = _Missing()
 
 
 def convert(value: Any, annotation: Any, *, path: str = "") -> Any:

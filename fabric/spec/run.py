@@ -18,6 +18,7 @@ from fabric.units import Duration, Size
 __all__ = ["DEADLOCK_MODES", "PacketRecord", "QueueRecord", "Record", "Run", "ThroughputRecord"]
 
 LARGEST_SEED = 2**63 - 1
+PS_PER_NS = 1_000
 DEADLOCK_MODES = ("off", "report", "stop")
 """What `Run.deadlock` can be, by the number that an engine knows it by."""
 SHORTEST_INTERVAL_PS = 1_000
@@ -68,6 +69,11 @@ class Run(Spec, frozen=True, kw_only=True):
     ties: Literal["fair", "transmission_start"] = "fair"
     waits: Literal["news", "instant"] = "news"
     deadlock: Literal["off", "report", "stop"] = "report"
+
+    @property
+    def tick_ps(self) -> int:
+        """Things happen at multiples of this, in ps: 1000 with ties by transmission start, else 1."""
+        return PS_PER_NS if self.ties == "transmission_start" else 1
 
     def problems(self) -> Iterator[Problem]:
         yield from outside("seed", self.seed, low=0, high=LARGEST_SEED)

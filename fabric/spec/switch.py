@@ -43,10 +43,17 @@ DEFAULT_PFC_ALPHA = 0.125
 """2^-3, as SONiC sets for lossless pools and the HPCC simulator's shift of 3."""
 DEFAULT_LOSSY_ALPHA = 1.0
 
+LARGEST_QUANTA = 65535
+"""The times in a PFC frame have 16 bits."""
+
 if TYPE_CHECKING:
     HeadroomSize = Size | Literal["auto"]
+    RefreshPeriod = Duration | Literal["auto", "never"]
 else:
     HeadroomSize = Annotated[int | str, msgspec.Meta(description=f'{Size.describe()}, or "auto"')]
+    RefreshPeriod = Annotated[
+        int | str, msgspec.Meta(description=f'{Duration.describe()}, or "auto", or "never"')
+    ]
 
 
 class Ecn(Spec, frozen=True, kw_only=True):
@@ -121,6 +128,15 @@ class Pfc(Spec, frozen=True, kw_only=True):
     frame : Size
         Of a PAUSE or RESUME frame, as it occupies the link with the link's gap. Default 64 (IEEE
         802.3, clause 31); that of `switch.pfc` holds for all classes.
+    quanta : int, optional
+        How long a PAUSE holds if it is not repeated, 1 to 65535: so many times 512 bits at the rate of
+        the paused port (IEEE 802.3, annex 31B; 65535 are 84 us at 400 Gbit/s). None (default): until the
+        RESUME, as if repetitions always came in time and took no bandwidth. That of `switch.pfc` holds
+        for all classes.
+    refresh : Duration, "auto" or "never"
+        With quanta: at multiples of it every switch repeats the PAUSEs that stand. "auto" (default): half
+        of what the quanta last at the fastest port. With "never", or if it is too long, pauses run out,
+        and what comes then can overflow the headroom. That of `switch.pfc` holds for all classes.
     """
 
     alpha: float | None = None
@@ -131,16 +147,24 @@ class Pfc(Spec, frozen=True, kw_only=True):
     headroom_delays: float | None = None
     alpha_scale_from: Rate | None = None
     frame: Size = quantity(64)
+    quanta: int | None = None
+    refresh: RefreshPeriod = "auto"
 
     def settle(self) -> None:
         if self.alpha is None and self.xoff is None:
             msgspec.structs.force_setattr(self, "alpha", DEFAULT_PFC_ALPHA)
-        if self.headroom == "auto":
+        self._settle_quantity("headroom", Size, ("auto",))
+        self._settle_quantity("refresh", Duration, ("auto", "never"))
+
+    def _settle_quantity(self, name: str, unit: type[Size] | type[Duration], words: tuple[str, ...]) -> None:
+        given = getattr(self, name)
+        if given in words:
             return
         try:
-            msgspec.structs.force_setattr(self, "headroom", Size(self.headroom))
+            msgspec.structs.force_setattr(self, name, unit(given))
         except QuantityError as error:
-            raise SpecError("Pfc.headroom", error.value, f'{error.allowed}, or "auto"') from None
+            allowed = "".join(f', or "{word}"' for word in words)
+            raise SpecError(f"Pfc.{name}", error.value, f"{error.allowed}{allowed}") from None
 
     def implied(self) -> dict[str, Any]:
         return {**super().implied(), "alpha": DEFAULT_PFC_ALPHA if self.xoff is None else None}
@@ -167,6 +191,12 @@ class Pfc(Spec, frozen=True, kw_only=True):
             yield "alpha_scale_from", self.alpha_scale_from, "a rate above 0"
         if not 1 <= self.frame <= LARGEST_PFC_FRAME_BYTES:
             yield "frame", self.frame, f"a size from 1 to {LARGEST_PFC_FRAME_BYTES} bytes"
+        if self.quanta is not None and not 1 <= self.quanta <= LARGEST_QUANTA:
+            yield "quanta", self.quanta, f"a number from 1 to {LARGEST_QUANTA}, or no quanta"
+        if self.quanta is None and self.refresh != "auto":
+            yield "refresh", self.refresh, "no refresh without quanta: a PAUSE holds until its RESUME then"
+        if isinstance(self.refresh, int) and not 0 < self.refresh <= LARGEST_LATENCY_PS:
+            yield "refresh", self.refresh, 'a duration above 0 and of at most 1s, or "auto", or "never"'
 
 
 class Watchdog(Spec, frozen=True, kw_only=True):
@@ -190,6 +220,10 @@ class Watchdog(Spec, frozen=True, kw_only=True):
     action : {"drop", "forward", "alert"}
         "drop" (default): what waits in the queue is dropped, and what comes for it until it is restored.
         "forward": it sends although it is paused. "alert": nothing, but it is in the result.
+    drop_ingress : bool
+        With "drop": also what comes in at the port in that class, wherever it goes. False (default): as
+        SONiC does with buffer profiles since 2022 (sonic-swss, pull requests 2279 and 2304). True: as it did
+        before (326), and as it does where an access list drops (361: Broadcom).
     restore : {"quiet", "time"}
         "quiet" (default, SONiC): once the peer has been quiet for `restoration`. "time" (Junos):
         `restoration` after the detection, whatever the peer does; an alert always ends with "quiet".
@@ -199,12 +233,15 @@ class Watchdog(Spec, frozen=True, kw_only=True):
     restoration: Duration = quantity("200ms")
     poll: Duration = quantity("200ms")
     action: Literal["drop", "forward", "alert"] = "drop"
+    drop_ingress: bool = False
     restore: Literal["quiet", "time"] = "quiet"
 
     def problems(self) -> Iterator[Problem]:
         for name in ("detection", "restoration", "poll"):
             if not 0 < getattr(self, name) <= LONGEST_WATCHDOG_PS:
                 yield name, getattr(self, name), "a duration above 0 and at most 1000s"
+        if self.drop_ingress and self.action != "drop":
+            yield "drop_ingress", self.drop_ingress, f'false, or action "drop" (not "{self.action}")'
         if self.poll > min(self.detection, self.restoration):
             shortest = min(self.detection, self.restoration)
             yield "poll", self.poll, f"at most the shorter of detection and restoration ({shortest})"

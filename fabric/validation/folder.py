@@ -18,8 +18,7 @@ import fnmatch
 from dataclasses import dataclass
 from pathlib import Path
 
-from fabric.errors import FabricError, SpecError
-from fabric.formats.words import Said
+from fabric.errors import MISSING, FabricError, Said, SpecError
 from fabric.validation.tolerance import RULES, Tolerance, parse_tolerance
 
 __all__ = ["INDEX", "Case", "read_folder"]
@@ -90,7 +89,7 @@ def read_folder(folder: str | Path, *, only: str = "*") -> list[Case]:
                 raise SpecError(f"{index}:1", Said(found), "a header with a column scenario")
             cases = [_case(row, index, rows.line_num) for row in rows]
     except FileNotFoundError:
-        raise SpecError(str(index), Said("(missing)"), "a table of the runs, one row each") from None
+        raise SpecError(str(index), MISSING, "a table of the runs, one row each") from None
     except (csv.Error, UnicodeDecodeError) as error:
         raise SpecError(str(index), str(error), "a table in CSV, in UTF-8") from None
     names = [case.name for case in cases]
@@ -117,7 +116,7 @@ def _case(row: dict[str, str | None], index: Path, line: int) -> Case:
     place = index.parent / name
     for file in NEEDED:
         if not (place / file).is_file():
-            raise SpecError(str(place / file), Said("(missing)"), f"a file of the run {name}")
+            raise SpecError(str(place / file), MISSING, f"a file of the run {name}")
     if not any((place / file).is_file() for file in COMPLETIONS):
         raise SpecError(str(place), Said("(no completion times)"), " or ".join(COMPLETIONS))
     order = cell("tol_reference_order", "exact")

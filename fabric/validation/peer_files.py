@@ -23,9 +23,8 @@ import numpy as np
 import numpy.typing as npt
 
 from fabric.convert.hpcc_results import host_address
-from fabric.errors import SpecError
+from fabric.errors import Said, SpecError
 from fabric.formats.hpcc_flows import parse_flows
-from fabric.formats.words import Said
 
 __all__ = ["FlowLine", "GoodputWindow", "PeerRun", "PfcLine", "read_peer_run"]
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-from fabric.errors import SpecError
-from fabric.formats.words import Said
+from fabric.errors import MISSING, SpecError
 from fabric.spec import Scenario
 from fabric.validation.folder import Case, read_folder
 from fabric.validation.grades import Row, beside, exact_rows, own_order_rows, statistical_rows
@@ -68,7 +67,7 @@ def _peer_of(case: Case) -> PeerRun:
     peer = read_peer_run(case.folder)
     if case.is_drawn and not peer.seeds:
         raise SpecError(
-            str(case.folder / "seeds.txt"), Said("(missing)"), "runs by seed, as tol_reference_order is stat"
+            str(case.folder / "seeds.txt"), MISSING, "runs by seed, as tol_reference_order is stat"
         )
     return peer
 

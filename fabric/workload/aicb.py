@@ -20,10 +20,10 @@ from pathlib import Path
 
 import numpy as np
 
-from fabric.errors import SpecError
+from fabric.errors import Said, SpecError
 from fabric.formats import Remark
 from fabric.formats.aicb import AicbWorkload, read_aicb
-from fabric.formats.words import Said, place
+from fabric.formats.words import place
 from fabric.spec.traffic import LARGEST_START_PS
 from fabric.workload.aicb_groups import AicbGroups, aicb_groups
 from fabric.workload.aicb_micro_batches import micro_batches

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from fabric.errors import SpecError
+from fabric.errors import MISSING, SpecError
 from fabric.formats.aicb import AicbWorkload
-from fabric.formats.words import Said, place
+from fabric.formats.words import place
 from fabric.workload.collectives.arrays import Int64Array
 from fabric.workload.collectives.template import MOST_RANKS
 
@@ -74,7 +74,7 @@ def aicb_groups(workload: AicbWorkload, *, n_ranks: int | None = None) -> AicbGr
     header, file = workload.header, workload.file
     n_ranks = header.get("all_gpus") if n_ranks is None else n_ranks
     if not n_ranks:
-        raise SpecError("ranks", Said("(missing)"), f"how many: {file} has no all_gpus")
+        raise SpecError("ranks", MISSING, f"how many: {file} has no all_gpus")
     if n_ranks > MOST_RANKS:
         raise SpecError("ranks", n_ranks, f"at most {MOST_RANKS}")
     everyone = workload.policy in EVERYONE and "tp" not in header

@@ -21,10 +21,9 @@ from pathlib import Path
 
 import numpy as np
 
-from fabric.errors import SpecError
+from fabric.errors import MISSING, Said, SpecError
 from fabric.formats import Remark
 from fabric.formats.chakra import ABSENT, COLLECTIVE, COMM_TYPES, COMPUTE, RECEIVE, SEND
-from fabric.formats.words import Said
 from fabric.spec.traffic import LARGEST_START_PS
 from fabric.workload.chakra_files import ChakraFiles
 from fabric.workload.chakra_order import loose_ranks, processor_waits
@@ -153,7 +152,7 @@ class _Importer:
         bad = np.flatnonzero(wrong != ABSENT - 1)
         if bad.size:
             value = int(wrong[bad[0]])
-            shown = Said("(missing)") if value == ABSENT else value
+            shown = MISSING if value == ABSENT else value
             raise self._refuse(int(nodes[bad[0]]), what, shown, allowed)
 
     def _messages(self, sends: Int64Array, receives: Int64Array) -> None:
@@ -277,9 +276,7 @@ class _Importer:
         types = self.comm_type[list(nodes)].tolist()
         for node, type_ in zip(nodes, types, strict=True):
             if type_ == ABSENT:
-                raise self._refuse(
-                    node, "comm_type", Said("(missing)"), "a collective: only a written 0 is one"
-                )
+                raise self._refuse(node, "comm_type", MISSING, "a collective: only a written 0 is one")
             if type_ != types[0] or self.size[node] != self.size[first]:
                 found = f"{COMM_TYPES[type_]} of {self.size[node]}"
                 same = f"{COMM_TYPES[types[0]]} of {self.size[first]}, as node {self._number(first)} of rank "
@@ -287,7 +284,7 @@ class _Importer:
         kind = KINDS[COMM_TYPES[types[0]]]
         size = int(self.size[first])
         if size == ABSENT and kind != "barrier":
-            raise self._refuse(first, "comm_size", Said("(missing)"), f"the size of an {kind}")
+            raise self._refuse(first, "comm_size", MISSING, f"the size of an {kind}")
         whole = 0
         if kind != "barrier":
             whole = full_bytes(

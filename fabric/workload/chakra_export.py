@@ -14,10 +14,9 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
-from fabric.errors import SpecError
+from fabric.errors import Said, SpecError
 from fabric.formats.chakra import COLLECTIVE, COMM_TYPES, COMPUTE, RECEIVE, SEND
 from fabric.formats.chakra_bytes import LARGEST_TAG, metadata_record, node_record
-from fabric.formats.words import Said
 from fabric.workload.collectives import Template, algorithm_names, build_template
 from fabric.workload.collectives.arrays import Int64Array
 from fabric.workload.collectives.kinds import kind_of

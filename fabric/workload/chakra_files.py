@@ -17,9 +17,8 @@ from pathlib import Path
 
 import numpy as np
 
-from fabric.errors import SpecError
+from fabric.errors import Said, SpecError
 from fabric.formats.chakra import ChakraTrace, read_chakra, read_chakra_groups
-from fabric.formats.words import Said
 from fabric.workload.collectives.arrays import Int64Array, bases
 from fabric.workload.waits import find_cycle
 

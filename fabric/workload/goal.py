@@ -18,10 +18,10 @@ from pathlib import Path
 
 import numpy as np
 
-from fabric.errors import SpecError
+from fabric.errors import Said, SpecError
 from fabric.formats import Remark
 from fabric.formats.goal import ANY, CALC, RECV, SEND, GoalRank, goal_text, read_goal
-from fabric.formats.words import Said, place
+from fabric.formats.words import place
 from fabric.workload.collectives.arrays import Int64Array, bases, distinct_pairs, lengths
 from fabric.workload.matching import matched
 from fabric.workload.program import Program, compute_template, message_template

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 
-from fabric.errors import SpecError
+from fabric.errors import Said, SpecError
 from fabric.formats import Remark
 from fabric.formats.htsim_matrix import parse_matrix, parse_schedule
-from fabric.formats.words import Said, place
+from fabric.formats.words import place
 from fabric.workload.program import Program, ProgramBuilder
 from fabric.workload.waits import find_cycle
 

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from fabric.errors import SpecError
+from fabric.errors import MISSING, Said, SpecError
 from fabric.formats import FORMATS, Remark, recognise
 from fabric.formats.aicb import read_aicb
-from fabric.formats.words import Said
 from fabric.spec.traffic import Program as ProgramSpec
 from fabric.workload.aicb import aicb_remarks, import_aicb
 from fabric.workload.chakra import import_chakra
@@ -98,7 +97,7 @@ def program_remarks(entry: ProgramSpec) -> list[Remark]:
 def _msccl(entry: ProgramSpec, path: str) -> Program:
     if entry.size is None:
         allowed = "the bytes of a rank's vector, such as 1MB: MSCCL programs are for any size"
-        raise SpecError(f"{path}.size", Said("(missing)"), allowed)
+        raise SpecError(f"{path}.size", MISSING, allowed)
     template = import_msccl(entry.file)
     work = ProgramBuilder(template.n_ranks)
     ranks = range(template.n_ranks)

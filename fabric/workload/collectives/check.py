@@ -19,8 +19,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fabric.errors import SpecError
-from fabric.formats.words import Said
+from fabric.errors import Said, SpecError
 from fabric.workload.collectives.arrays import Int64Array, bases, expand_ranges, lengths
 from fabric.workload.collectives.levels import generations
 from fabric.workload.collectives.promise import WORD_BITS, Promise, promise_of

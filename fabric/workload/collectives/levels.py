@@ -30,6 +30,8 @@ def generations(template: Template) -> Int64Array:
 
 def depth(template: Template) -> int:
     """Messages of the longest chain in which each waits for the one before."""
+    if template.rotation is not None:
+        return template.rotation.depth
     return int(longest_chain(template, (template.source != template.destination).astype(np.float64)))
 
 

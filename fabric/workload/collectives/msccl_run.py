@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from fabric.errors import SpecError
+from fabric.errors import Said, SpecError
 from fabric.formats.msccl_xml import RECEIVES, SENDS, STEP_TYPES, MscclAlgorithm
-from fabric.formats.words import Said, place
+from fabric.formats.words import place
 
 __all__ = ["Content", "Run", "Transfer"]
 

@@ -16,7 +16,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from fabric.workload.collectives.registry import algorithm
-from fabric.workload.collectives.rows import Rows
+from fabric.workload.collectives.rotation import Rotation
 from fabric.workload.collectives.split import relabel, side_by_side
 from fabric.workload.collectives.template import Template
 
@@ -51,19 +51,16 @@ def ring_all_gather(n_ranks: int, *, orders: Sequence[Sequence[int]] | None = No
 
 def _ring(n_ranks: int, collective: str, *, first: int, steps: int) -> Template:
     """Steps `first ..` of an all-reduce's 2(n-1); its first n-1 add up."""
-    rank = np.tile(np.arange(n_ranks, dtype=np.int64), steps)
-    step = np.repeat(np.arange(steps, dtype=np.int64), n_ranks)
-    arrived = (step - 1) * n_ranks + (rank - 1) % n_ranks
-    rows = Rows()
-    rows.add(
-        rank,
-        (rank + 1) % n_ranks,
-        piece=(rank - step - first - 1) % n_ranks,
-        reduce=step + first < n_ranks - 1,
+    step = np.arange(steps, dtype=np.int64)
+    rotation = Rotation(
+        n_ranks,
+        distance=np.ones_like(step),
+        piece=(-step - first - 1) % n_ranks,
+        reduce=(step + first < n_ranks - 1).astype(np.uint8),
         step=step,
-        after=[np.where(step > 0, arrived, -1)],
+        after=step - 1,
     )
-    return rows.build("ring", collective, n_ranks=n_ranks, n_pieces=n_ranks)
+    return Template.rotated("ring", collective, rotation)
 
 
 def _in_orders(ring: Template, orders: Sequence[Sequence[int]] | None) -> Template:

@@ -35,23 +35,26 @@ that is the rank's own number plus j. In all-to-all-v, block `s n + d` is what r
 from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from fabric.errors import SpecError
 from fabric.workload.collectives.arrays import expand_ranges, lengths
-from fabric.workload.collectives.kinds import COLLECTIVES
+from fabric.workload.collectives.rotation import Rotation
+from fabric.workload.collectives.verify import MOST_RANKS, NOTHING, verify_numbers, verify_rows
 
-__all__ = ["NOTHING", "Template", "even_sizes"]
+__all__ = ["MOST_RANKS", "NOTHING", "Template", "even_sizes"]
 
 U32 = npt.NDArray[np.uint32]
 U8 = npt.NDArray[np.uint8]
 
-NOTHING = 2**32 - 1
-"""In `follows`: no transfer."""
+ROWS = frozenset(
+    ("source", "destination", "piece", "count", "channel", "reduce", "step", "after_base", "after")
+)
+"""Columns that a rotation makes."""
 
-MOST_RANKS = 2**20
 MOST_CHANNELS = 256
 LARGEST_BYTES = 2**62
 
@@ -94,6 +97,8 @@ class Template:
         Of an all-to-all: the mixed radix of its distances; empty: one digit.
     follows : ndarray of uint32 [transfers], or None
         Transfer of the same source that must have been acknowledged first; `NOTHING`: none. None: for all.
+    rotation : Rotation or None
+        What the rows from `source` to `after` were made of, or will be when they are asked for (`rotated`).
     """
 
     name: str
@@ -116,6 +121,7 @@ class Template:
     n_blocks: int = 0
     grid: tuple[int, ...] = field(default=())
     follows: U32 | None = None
+    rotation: Rotation | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         for column in fields(self):
@@ -127,28 +133,56 @@ class Template:
         if not self.grid:
             object.__setattr__(self, "grid", (self.n_ranks,))
 
+    @classmethod
+    def rotated(cls, name: str, collective: str, rotation: Rotation) -> Template:
+        """Return a template whose rows are those of a rotation, and are made when they are asked for."""
+        template = object.__new__(cls)
+        given = {"name": name, "collective": collective, "rotation": rotation}
+        counts = dict.fromkeys(("n_ranks", "n_pieces", "n_blocks"), rotation.n_ranks)
+        for key, value in {**given, **counts, "grid": (rotation.n_ranks,)}.items():
+            object.__setattr__(template, key, value)
+        verify_numbers(template)
+        return template
+
+    if not TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Any:
+            """Columns of a rotation, which come to be all together."""
+            if self.rotation is None or name not in ROWS:
+                raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+            for key, values in self.rotation.columns().items():
+                values.flags.writeable = False
+                object.__setattr__(self, key, values)
+            return vars(self)[name]
+
     def __len__(self) -> int:
+        if self.rotation is not None:
+            return len(self.rotation) * self.n_ranks
         return len(self.source)
 
     @property
     def n_transfers(self) -> int:
         """Rows of the table, joins included."""
-        return len(self.source)
+        return len(self)
 
     @property
     def n_messages(self) -> int:
         """Transfers from one rank to another."""
+        if self.rotation is not None:
+            return len(self)
         return int(np.count_nonzero(self.source != self.destination))
 
     @property
     def n_steps(self) -> int:
         """Steps of the algorithm."""
+        if self.rotation is not None:
+            return int(self.rotation.step.max(initial=-1)) + 1
         return int(self.step.max()) + 1 if len(self) else 0
 
     @property
     def nbytes(self) -> int:
-        """Memory of the table."""
-        values = (getattr(self, column.name) for column in fields(self))
+        """Memory of the table, as far as it has been made."""
+        values = [*vars(self).values(), *(vars(self.rotation).values() if self.rotation else ())]
         return sum(array.nbytes for array in values if isinstance(array, np.ndarray))
 
     def waits(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
@@ -232,28 +266,8 @@ class Template:
         SpecError
             Naming the template, the column and the first transfer that is wrong.
         """
-        self._verify_numbers()
-        rows = len(self)
-        for name in ("destination", "piece", "count", "channel", "reduce", "step"):
-            if len(getattr(self, name)) != rows:
-                raise SpecError(self._path(name), len(getattr(self, name)), f"{rows} values, as of source")
-        places = self.n_ranks + self.n_reducers
-        self._refuse("source", self.source >= places, f"a rank from 0 to {places - 1}")
-        self._refuse("destination", self.destination >= places, f"a rank from 0 to {places - 1}")
-        self._refuse("count", self.count < 1, "at least one piece")
-        end = self.piece.astype(np.int64) + self.count
-        self._refuse("piece", end > self.n_pieces, f"pieces below {self.n_pieces}")
-        self._refuse("reduce", self.reduce > 1, "0 or 1")
-        base = self.after_base.astype(np.int64)
-        if len(base) != rows + 1 or base[0] or base[-1] != len(self.after) or (np.diff(base) < 0).any():
-            raise SpecError(
-                self._path("after_base"), len(base), "ascending places in `after`, one more than rows"
-            )
-        transfer, before = self.waits()
-        self._refuse_wait(transfer, before, before >= transfer, "a transfer of an earlier row")
-        elsewhere = self.destination[before] != self.source[transfer]
-        self._refuse_wait(transfer, before, elsewhere, "a transfer to the source of the one that waits")
-        self._verify_follows()
+        verify_numbers(self)
+        verify_rows(self)
         return self
 
     def _cut(self, sizes: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -268,72 +282,6 @@ class Template:
         each = self.n_blocks // parts
         base, rest = np.divmod(sizes, each)
         return (base[:, np.newaxis] + (np.arange(each) < rest[:, np.newaxis])).ravel()
-
-    def _verify_follows(self) -> None:
-        if self.follows is None:
-            return
-        if len(self.follows) != len(self):
-            raise SpecError(self._path("follows"), len(self.follows), f"{len(self)} values, as of source")
-        transfer = np.flatnonzero(self.follows != NOTHING)
-        before = self.follows[transfer].astype(np.int64)
-        self._refuse_wait(transfer, before, before >= transfer, "a transfer of an earlier row", "follows")
-        elsewhere = self.source[before] != self.source[transfer]
-        elsewhere |= self.source[before] == self.destination[before]
-        self._refuse_wait(transfer, before, elsewhere, "a message of the same source", "follows")
-
-    def _verify_numbers(self) -> None:
-        if self.collective not in (*COLLECTIVES, "custom"):
-            raise SpecError(
-                self._path("collective"), self.collective, f"one of {', '.join(COLLECTIVES)} or custom"
-            )
-        if not 1 <= self.n_ranks <= MOST_RANKS:
-            raise SpecError(self._path("n_ranks"), self.n_ranks, f"1 to {MOST_RANKS} ranks")
-        if self.n_pieces < 1:
-            raise SpecError(self._path("n_pieces"), self.n_pieces, "at least one piece")
-        if not 0 <= self.root < self.n_ranks:
-            raise SpecError(self._path("root"), self.root, f"a rank from 0 to {self.n_ranks - 1}")
-        if int(np.prod(self.grid, dtype=np.int64)) != self.n_ranks:
-            raise SpecError(self._path("grid"), self.grid, f"digits whose product is {self.n_ranks}")
-        if self.block is None or self.block_base is None:
-            if self.n_blocks != self.n_pieces:
-                raise SpecError(
-                    self._path("n_blocks"), self.n_blocks, "lists of blocks, or as many as pieces"
-                )
-            return
-        base = self.block_base.astype(np.int64)
-        if (
-            len(base) != self.n_pieces + 1
-            or base[0]
-            or base[-1] != len(self.block)
-            or (np.diff(base) < 0).any()
-        ):
-            raise SpecError(
-                self._path("block_base"), len(base), "ascending places in `block`, one more than pieces"
-            )
-        if len(self.block) and int(self.block.max()) >= self.n_blocks:
-            raise SpecError(self._path("block"), int(self.block.max()), f"blocks below {self.n_blocks}")
-
-    def _path(self, column: str) -> str:
-        return f"template {self.collective}/{self.name}: {column}"
-
-    def _refuse(self, column: str, wrong: npt.NDArray[np.bool_], allowed: str) -> None:
-        if wrong.any():
-            row = int(np.flatnonzero(wrong)[0])
-            raise SpecError(self._path(f"{column}[{row}]"), int(getattr(self, column)[row]), allowed)
-
-    def _refuse_wait(
-        self,
-        transfer: npt.NDArray[np.int64],
-        before: npt.NDArray[np.int64],
-        wrong: npt.NDArray[np.bool_],
-        allowed: str,
-        column: str = "after",
-    ) -> None:
-        if wrong.any():
-            one = int(np.flatnonzero(wrong)[0])
-            raise SpecError(
-                self._path(f"{column} of transfer {int(transfer[one])}"), int(before[one]), allowed
-            )
 
 
 def even_sizes(total: int, *, parts: int) -> npt.NDArray[np.int64]:

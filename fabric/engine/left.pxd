@@ -1,0 +1,63 @@
+# What is left to happen: whether a run is over.
+#
+# Timers that will find nothing to do are not worth waiting for, nor are PAUSEs that are only said again.
+
+from fabric.engine.expiry cimport will_run_out
+from fabric.engine.flow cimport SENDER_COMPLETE, Sender
+from fabric.engine.heap cimport Due
+from fabric.engine.mitigation cimport watchdog_may_act
+from fabric.engine.nic cimport open_classes
+from fabric.engine.node cimport TIMER_ACK, TIMER_PFC_EFFECT, TIMER_QUANTA, TIMER_RTO, Node
+from fabric.engine.packet cimport PFC_REPEAT
+from fabric.engine.port cimport ODD_TURNS, Port
+from fabric.engine.turns cimport turns_left
+from fabric.engine.types cimport NEVER, u8, u32
+from fabric.engine.walker cimport program_done
+from fabric.engine.world cimport World
+
+
+cdef inline bint timer_matters(const World* w, const Due* timer) noexcept nogil:
+    """Whether a timer will do anything: a retransmission timer of a flow with nothing outstanding will not,
+    nor that of an ACK that has been sent, nor what only makes a pause last."""
+    cdef const Sender* s
+    if timer.key >> 56 == TIMER_ACK:
+        return w.reassembly[<u32>timer.key].ack_due_ps != 0
+    if timer.key >> 56 == TIMER_PFC_EFFECT:
+        return <u32>timer.key & 3 != PFC_REPEAT
+    if timer.key >> 56 == TIMER_QUANTA:
+        return will_run_out(w, <u32>timer.key >> 5, <u8>(timer.key >> 2 & 7))
+    if timer.key >> 56 != TIMER_RTO:
+        return True
+    s = &w.senders[<u32>timer.key]
+    return not s.flags & SENDER_COMPLETE and s.next != s.acked
+
+
+cdef inline bint all_done(const World* w) noexcept nogil:
+    """Every flow is complete, and every rank of a program done."""
+    return w.completed_flows == w.first_connection and program_done(w)
+
+
+cdef inline bint anything_left(const World* w) noexcept nogil:
+    """Whether anything can still happen; a look at everything, for the end of a bounded run."""
+    cdef u32 node, k
+    cdef const Node* n
+    cdef const Port* p
+    if w.frames_started != w.hops + w.faults.lost_frames + w.quanta.repeats_in_flight:
+        return True
+    if w.faults.next_ps != NEVER and not all_done(w):
+        return True
+    if watchdog_may_act(w):
+        return True
+    for node in range(w.n_nodes):
+        n = &w.nodes[node]
+        for k in range(n.timers.count):
+            if timer_matters(w, &n.timers.slots[k]):
+                return True
+        for k in range(n.port_base, n.port_base + n.n_ports):
+            p = &w.ports[k]
+            if p.odd & ODD_TURNS:
+                if turns_left(w, n, k, p):
+                    return True
+            elif p.mac_pending or open_classes(w, n, k, p):
+                return True
+    return False
