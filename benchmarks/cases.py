@@ -10,15 +10,16 @@ and bytes of memory per host. `flow_bytes` scales a case: the shape of the traff
 shorter. The size at 8,192 hosts is smaller than the others' so that a run stays below two seconds.
 
 `VARIANTS`, measured when asked for, are the permutation of 1,024 hosts under every congestion control and
-path choice. `COLLECTIVES` are measured when they are named; their `flow_bytes` is what each rank has. The
-ring of 1,024 has two million messages whatever their size; that of 128 has messages as long with a
+path choice. `SEARCHES` tell what the search for deadlock costs: with nothing paused, and in an incast that
+only PFC holds back. `COLLECTIVES` are measured when they are named; their `flow_bytes` is what each rank
+has. The ring of 1,024 has two million messages whatever their size; that of 128 has messages as long with a
 sixty-fourth of them, for counting.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from fabric.spec import (
@@ -37,6 +38,7 @@ from fabric.spec import (
     NoCongestionControl,
     Permutation,
     Routing,
+    Run,
     Scenario,
     SelectiveRepeat,
     Switch,
@@ -50,7 +52,7 @@ from fabric.units import Duration, Rate, Size
 
 __all__ = [
     *("ALL_CASES", "CASES", "COLLECTIVES", "IDLE_GOAL_BYTES", "LOADED_GOAL_BYTES", "VARIANTS"),
-    *("VARIANT_GOAL", "Case", "case_named"),
+    *("SEARCHES", "VARIANT_GOAL", "Case", "case_named"),
 ]
 
 LOADED_GOAL_BYTES = Size("16KB")
@@ -78,6 +80,7 @@ class Case:
     transport : Transport
     switch : Switch
     routing : Routing
+    run : Run
     beside : str or None
         The case whose time per hop this one's is compared with.
     """
@@ -92,6 +95,7 @@ class Case:
     transport: Transport = field(default_factory=Transport)
     switch: Switch = field(default_factory=lambda: SWITCH)
     routing: Routing = field(default_factory=Routing)
+    run: Run = field(default_factory=Run)
     beside: str | None = None
 
     @property
@@ -117,6 +121,7 @@ class Case:
             switch=self.switch,
             routing=self.routing,
             transport=self.transport,
+            run=self.run,
             traffic=(traffic,),
         )
 
@@ -313,7 +318,25 @@ VARIANTS: tuple[Case, ...] = (
 """Other congestion controls and path choices than the permutation of 1,024 hosts has by default."""
 
 
-ALL_CASES = (*CASES, *COLLECTIVES, *VARIANTS)
+NO_SEARCH = Run(deadlock="off")
+PFC_INCAST = Case(
+    name="incast-1024-pfc",
+    topology=LEAF_SPINE_1024,
+    traffic=_incast,
+    flow_bytes=Size("2MB"),
+    counted_flow_bytes=Size("1MB"),
+    transport=Transport(congestion=NoCongestionControl()),
+)
+SEARCHES: tuple[Case, ...] = (
+    CASES[1],
+    _permutation_1024("no-search", run=NO_SEARCH, beside="permutation-1024"),
+    PFC_INCAST,
+    replace(PFC_INCAST, name="incast-1024-pfc-no-search", run=NO_SEARCH, beside="incast-1024-pfc"),
+)
+"""With the search for deadlock, as always, and without."""
+
+
+ALL_CASES = (*CASES, *COLLECTIVES, *VARIANTS, *SEARCHES[1:])
 
 
 def case_named(name: str) -> Case:

@@ -23,7 +23,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from benchmarks.cases import ALL_CASES, CASES, Case, case_named
+from benchmarks.cases import ALL_CASES, CASES, SEARCHES, Case, case_named
 from benchmarks.child import ChildError, measure_command, run_process
 from benchmarks.measure import Speed
 from benchmarks.tables import table_text
@@ -34,7 +34,7 @@ __all__ = ["Count", "count_instructions", "instructions_table", "main", "own_ins
 RUN_SYMBOL = "__pyx_pw_*Engine_*run"
 """The entry of `Engine.run`: Python's method table refers to it, so no compiler inlines it away."""
 
-HEADER = ("case", "message", "hops", "instructions", "per hop")
+HEADER = ("case", "message", "hops", "instructions", "per hop", "times those beside")
 
 
 class CountError(RuntimeError):
@@ -115,14 +115,21 @@ def total_of(callgrind_file: str) -> int:
 
 
 def instructions_table(counts: Sequence[Count], *, markdown: bool = False) -> str:
-    """Return the table of counts."""
+    """Return the table of counts; the last column is beside another case, if that was counted too."""
+    per_hop = {count.case.name: count.instructions / count.hops for count in counts}
+    times = {
+        name: f"{per_hop[name] / per_hop[beside]:.4f}"
+        for name, beside in ((count.case.name, count.case.beside) for count in counts)
+        if beside in per_hop
+    }
     rows = [
         [
             count.case.name,
             str(count.flow_bytes),
             f"{count.hops:,}",
             f"{count.instructions:,}",
-            f"{count.instructions / count.hops:.1f}",
+            f"{per_hop[count.case.name]:.1f}",
+            times.get(count.case.name, ""),
         ]
         for count in counts
     ]
@@ -172,6 +179,7 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.instructions", description=__doc__)
     names = [case.name for case in ALL_CASES]
     parser.add_argument("--case", action="append", choices=names, help="count this case (may be repeated)")
+    parser.add_argument("--searches", action="store_true", help="count what the search for deadlock costs")
     parser.add_argument("--full", action="store_true", help="messages as large as in the timed cases")
     parser.add_argument("--functions", action="store_true", help="also print what each function takes")
     parser.add_argument("--keep", type=Path, metavar="DIRECTORY", help="leave callgrind's files there")
@@ -182,7 +190,8 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
 def main(argv: Sequence[str] | None = None, *, write: Callable[[str], object] = print) -> None:
     """Count the chosen cases (default: all) and print the table."""
     chosen = _arguments(argv)
-    cases = [case_named(name) for name in chosen.case] if chosen.case else list(CASES)
+    named = [case_named(name) for name in chosen.case or ()]
+    cases = [*named, *(SEARCHES if chosen.searches else ())] or list(CASES)
     if chosen.keep is not None:
         chosen.keep.mkdir(parents=True, exist_ok=True)
     try:

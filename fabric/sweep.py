@@ -18,6 +18,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from fabric.errors import FabricError, SpecError
 from fabric.io.directory import check_target
 from fabric.io.files import write_whole
@@ -63,12 +65,15 @@ class SweepResult:
         One a run.
     interrupted : bool
         Whether it was, by Ctrl-C: in the last of these runs, or before the next one had begun.
+    question : str
+        Of the scenario.
     """
 
     name: str
     runs: tuple[SweepRun, ...]
     results: tuple[Result, ...]
     interrupted: bool = False
+    question: str = ""
 
     @property
     def axes(self) -> tuple[str, ...]:
@@ -94,7 +99,10 @@ class SweepResult:
         return Table(columns, name=self.name or "sweep", optional=[name for name in TIMES if name in columns])
 
     def __str__(self) -> str:
-        return self.table.text()
+        """The table, without the columns in which no run has a value."""
+        table = self.table
+        told = {name: table[name] for name in table.columns if _has_values(table, name)}
+        return Table(told, name=table.name, optional=table.optional & told.keys()).text()
 
 
 def sweep_runs(scenario: Scenario) -> list[SweepRun]:
@@ -196,7 +204,9 @@ def run_each(scenario: Scenario, run_one: Callable[[Scenario], Result]) -> Sweep
             interrupted = True
         if interrupted:
             break
-    return SweepResult(scenario.name, tuple(runs[: len(results)]), tuple(results), interrupted)
+    return SweepResult(
+        scenario.name, tuple(runs[: len(results)]), tuple(results), interrupted, scenario.question
+    )
 
 
 def save_sweep(sweep: SweepResult, directory: str | os.PathLike[str]) -> None:
@@ -290,6 +300,13 @@ def _label(value: Any) -> str:
     if isinstance(value, list | tuple):
         return "+".join(_label(each) for each in value) or "none"
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _has_values(table: Table, name: str) -> bool:
+    values = table[name]
+    if values.dtype.kind == "f":
+        return not bool(np.isnan(values).all())
+    return name not in table.optional or bool((values != -1).any())
 
 
 def _numbers(result: Result) -> dict[str, Any]:

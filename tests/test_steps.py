@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from support_steps import MODEL, MS, entry_of, ideal_ps, scenario_of
 
 import fabric
 from fabric.errors import FabricError, SpecError
 from fabric.io.directory import load
 from fabric.plot import timeline, to_image
-from fabric.spec import Parallelism, Router, Slowness, Training, TrainingJob
+from fabric.spec import Parallelism, Router, Slowness, TrainingJob
 from fabric.step import StepReport, run_step, scale_loss
 from fabric.training import (
     PassTimes,
@@ -24,9 +22,7 @@ from fabric.training import (
     bubble_time,
     choose_experts,
     scaled_token_bytes,
-    volumes,
 )
-from fabric.training.volumes import GROUPS
 
 
 class TestTime:
@@ -285,94 +281,6 @@ class TestJobs:
         assert table["ranks"].tolist() == [2, 4, 8]
         assert table["scale_efficiency"][0] == 1
         assert (np.diff(table["scale_efficiency"]) < 0).all()
-
-
-LAYOUTS = st.fixed_dictionaries(
-    {
-        "tp": st.sampled_from([1, 2]),
-        "cp": st.sampled_from([1, 2]),
-        "dp": st.sampled_from([1, 2]),
-        "pp": st.sampled_from([1, 2, 4]),
-        "zero": st.integers(0, 3),
-    }
-)
-
-
-class TestRandomJobs:
-    @pytest.mark.slow
-    @settings(max_examples=12, deadline=None)
-    @given(
-        LAYOUTS,
-        st.sampled_from(["gpipe", "1f1b", "interleaved", "zb1p", "dualpipe"]),
-        st.booleans(),
-        st.booleans(),
-        st.integers(1, 2),
-    )
-    def test_invariants(
-        self, layout: dict[str, int], schedule: str, experts: bool, recompute: bool, steps: int
-    ) -> None:
-        entry = self.entry(layout, schedule, experts=experts, recompute=recompute, steps=steps)
-        if entry is None:
-            return
-        scenario = fabric.Scenario(
-            topology=fabric.LeafSpine(leaves=2, spines=2, hosts_per_leaf=8), traffic=[entry]
-        )
-        report = run_step(scenario, progress=False)
-        result = report.result
-        assert result.status == "FINISHED"
-        assert (report.tasks["left_ps"] >= 0).all()
-        assert (report.steps["duration_ps"] >= report.steps["compute_max_ps"]).all()
-        assert report.steps["end_ps"][-1] >= report.ideal["end_ps"][-1]
-        if schedule != "dualpipe":
-            self.check_volumes(entry, report)
-        readable = fabric.run(scenario, engine="reference", progress=False)
-        assert readable.fingerprint == result.fingerprint
-        for name in ("tasks", "steps", "communication", "critical", "loads"):
-            for column in result.tables[name].columns:
-                one, other = result.tables[name][column], readable.tables[name][column]
-                assert np.array_equal(one, other, equal_nan=one.dtype.kind == "f"), (name, column)
-
-    @staticmethod
-    def entry(
-        layout: dict[str, int], schedule: str, *, experts: bool, recompute: bool, steps: int
-    ) -> Training | None:
-        parallelism: dict[str, Any] = {**layout, "sp": layout["tp"] > 1}
-        world = layout["tp"] * layout["cp"] * layout["dp"]
-        model: dict[str, Any] = {**MODEL, "layers": 8}
-        if world * layout["pp"] > 16 or (schedule == "dualpipe" and layout["pp"] % 2):
-            return None
-        if experts:
-            model["experts"] = {"count": 8, "top_k": 2, "ffn": 32}
-            parallelism |= {"etp": 1, "ep": world}
-        if schedule == "interleaved":
-            parallelism["vpp"] = 2
-        job = {"model": model, "sequence": 16, "global_batch": 8 * layout["dp"], "recompute": recompute}
-        try:
-            return Training(
-                job={**job, "parallelism": parallelism},  # type: ignore[arg-type]
-                compute={"kind": "given", "forward": "1us"},  # type: ignore[arg-type]
-                schedule=schedule,  # type: ignore[arg-type]
-                steps=steps,
-                bucket="10KB",  # type: ignore[arg-type]
-                router={"choice": "zipf"} if experts else {},  # type: ignore[arg-type]
-            )
-        except SpecError:
-            return None
-
-    @staticmethod
-    def check_volumes(entry: Training, report: StepReport) -> None:
-        """What is sent is what the volumes say; experts' tokens are drawn and differ."""
-        operations, tasks = report.result.operations, report.tasks
-        job, layout = entry.job, entry.job.parallelism
-        ranks = layout.world // layout.pp
-        for dimension in GROUPS:
-            if dimension in ("ep", "etp", "embedding"):
-                continue
-            numbers = np.unique(tasks["operation"][tasks["dimension"] == dimension])
-            sent = int(operations["sent_bytes"][np.isin(operations["operation"], numbers)].sum())
-            rows = [row for stage in range(layout.pp) for row in volumes(job, stage=stage)]
-            wanted = sum(row.wire_bytes for row in rows if row.dimension == dimension)
-            assert abs(sent - float(wanted * ranks * entry.steps)) <= 2 * len(numbers) * 16
 
 
 class TestReport:

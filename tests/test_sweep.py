@@ -170,6 +170,10 @@ def test_a_sweep_without_flows_says_when_all_is_done() -> None:
     for one, result in zip(swept.table, swept.results, strict=True):
         assert one["fct_max_ps"] == -1
         assert result.ranks["left_ps"].max() <= one["done_ps"] == result.duration_ps
+    head = str(swept).splitlines()[0].split()
+    assert head[:3] == ["size", "done_ps", "queue_peak_bytes"], "columns without a value are not shown"
+    assert f"{swept.results[0].summary['connections']} connections, 6MB" in str(swept.results[0])
+    assert "flows" not in str(swept.results[0])
 
 
 class TestCommand:
@@ -250,13 +254,19 @@ class TestPicture:
     def test_groups_and_bars(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("MPLBACKEND", "Agg")
         swept = fabric.run_sweep(scenario(), progress=False)
-        panels = comparison(swept.table, axes=swept.axes, columns=("fct_max_ps", "queue_peak_bytes", "marks"))
+        panels = comparison(
+            swept.table,
+            axes=swept.axes,
+            columns=("fct_max_ps", "queue_peak_bytes", "marks"),
+            note=swept.question,
+        )
         assert [len(panel.patches) for panel in panels] == [4, 4, 4]
         assert [text.get_text() for text in panels[0].get_yticklabels()] == ["none", "DCTCP, step"] * 2
         widths = [bar.get_width() for bar in panels[0].patches]
         times = swept.table["fct_max_ps"]
         assert widths[:2] == pytest.approx((times[:2] / times[:2].max()).tolist())
         assert max(widths[2:]) == 1
+        assert "What changes?\nBy payload, control" in [text.get_text() for text in panels[0].texts]
         assert to_image(panels[0]).startswith(b"\x89PNG")
 
     def test_nothing_to_compare(self) -> None:

@@ -5,8 +5,16 @@ from __future__ import annotations
 import pytest
 
 from fabric.errors import SpecError
-from fabric.training import SCHEDULES, Passage, PassTimes, Schedule, bubble_time, build_schedule, execute
-from fabric.training.schedules import two_batches
+from fabric.training import (
+    SCHEDULES,
+    Passage,
+    PassTimes,
+    Schedule,
+    bubble_time,
+    build_schedule,
+    execute,
+    two_batches,
+)
 
 WHOLE = PassTimes(forward=1, backward=2, weight=1, pair=3)
 HALF = PassTimes(forward=0.5, backward=1, weight=0.5)

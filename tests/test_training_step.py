@@ -155,7 +155,7 @@ class Given(TokenRoutes):
     copies: Any = None
 
     def _route(self, turn: int, ranks: Any) -> Any:
-        return [self.copies], self.copies.sum(axis=0) / self.copies.sum(axis=1).mean()
+        return self.copies, self.copies.sum(axis=0) / self.copies.sum(axis=1).mean()
 
 
 def test_skewed_experts_send_what_their_matrix_says() -> None:

@@ -46,7 +46,11 @@ WORDS = {
 
 
 def comparison(
-    table: Table, *, axes: Sequence[str], columns: Sequence[str] = ("fct_max_ps", "queue_peak_bytes")
+    table: Table,
+    *,
+    axes: Sequence[str],
+    columns: Sequence[str] = ("fct_max_ps", "queue_peak_bytes"),
+    note: str = "",
 ) -> list[Axes]:
     """Draw numbers of the runs of a sweep as bars.
 
@@ -58,6 +62,8 @@ def comparison(
         Columns of labels: what differs between runs.
     columns : sequence of str
         Numbers to draw, a panel each.
+    note : str
+        Below the title: what was asked.
 
     Returns
     -------
@@ -88,9 +94,19 @@ def comparison(
         panels[0].set_ylim(max(heights) + 1, min(heads.values()) - 0.8)
         for head, height in heads.items():
             panels[0].text(0, height, head, transform=panels[0].get_yaxis_transform(), **_HEAD)
-        figure.suptitle(table.name, x=0.01, ha="left", fontsize=TITLE_SIZE, fontweight="bold")
+        _write_title(panels[0], table.name, note="\n".join(filter(None, (note, f"By {', '.join(axes)}"))))
         plt.setp([tick for panel in panels for tick in panel.get_yticklines()], visible=False)
     return panels
+
+
+def _write_title(panel: Axes, text: str, *, note: str) -> None:
+    """Write a title above all panels, and in the room of its further lines a note in grey."""
+    lines = 1 + note.count("\n")
+    figure = panel.get_figure(root=True)
+    assert figure is not None
+    head = figure.suptitle(text + "\n" * lines, x=0.01, ha="left", fontsize=TITLE_SIZE, fontweight="bold")
+    told = panel.annotate(note, (0, 0), xycoords=head, fontsize=NOTE_SIZE, color=GREY, va="bottom")
+    told.set_in_layout(False)
 
 
 _HEAD: dict[str, Any] = {"fontweight": "bold", "color": INK, "fontsize": NOTE_SIZE + 1, "va": "center"}

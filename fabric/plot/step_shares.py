@@ -28,7 +28,9 @@ PARTS = (
 BAR = 0.68
 
 
-def step_shares(table: Table, *, axes: Sequence[str], title_text: str = "", ax: Axes | None = None) -> Axes:
+def step_shares(
+    table: Table, *, axes: Sequence[str], title_text: str = "", note: str = "", ax: Axes | None = None
+) -> Axes:
     """Draw the steps of the runs of a sweep.
 
     Parameters
@@ -38,6 +40,8 @@ def step_shares(table: Table, *, axes: Sequence[str], title_text: str = "", ax: 
     axes : sequence of str
         Columns of labels.
     title_text : str
+    note : str
+        Below the title: what was asked.
     ax : Axes, optional
 
     Raises
@@ -83,7 +87,9 @@ def step_shares(table: Table, *, axes: Sequence[str], title_text: str = "", ax: 
             handleheight=1.1,
             labelcolor=INK,
         )
-        title(drawn, title_text or table.name, note="where the time of a step goes")
+        by = ", ".join(axes)
+        told = f"Where the time of a step goes, by {by}" if by else "Where the time of a step goes"
+        title(drawn, title_text or table.name, note="\n".join(filter(None, (note, told))))
         return drawn
 
 

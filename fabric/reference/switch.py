@@ -115,7 +115,7 @@ class Switch(Node):
                 for traffic_class in standing:
                     self.environment.tally.pauses_repeated += 1
                     self._send_pfc(port, traffic_class, Wish.REPEAT)
-                self.environment.clock.schedule_start(now_ps, self.number, port.number, ends_frame=False)
+                self.wake(port, now_ps)
 
     def drop_queue(self, port: Port, traffic_class: int, now_ps: int) -> int:
         """Drop all that waits in a class queue; returns how many frames. Senders that may go on are told
@@ -127,7 +127,7 @@ class Switch(Node):
             self._drop(waiting.frame, port, DropReason.WATCHDOG, now_ps)
             ingress = self.ports[waiting.ingress]
             if self._release(waiting.frame, ingress):
-                self.environment.clock.schedule_start(now_ps, self.number, ingress.number, ends_frame=False)
+                self.wake(ingress, now_ps)
         port.scheduler.charge(traffic_class, 0, queue_is_empty=True)
         self._record_depth(port, traffic_class, now_ps)
         return frames

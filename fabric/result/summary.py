@@ -136,10 +136,13 @@ class Summary(Mapping[str, Any]):
             *([counted(self["reducers"], "reducer")] if self["reducers"] else []),
             counted(self["switches"], "switch", "switches"),
             counted(self["cables"], "cable"),
-            counted(self["flows"], "flow"),
-            size_text(self["flow_bytes"]),
         )
-        return ", ".join(parts)
+        carried = [
+            f"{counted(self[f'{noun}s'], noun)}, {size_text(self[f'{noun}_bytes'])}"
+            for noun in ("flow", "connection")
+            if self[f"{noun}s"]
+        ]
+        return ", ".join([*parts, *(carried or ["no flow"])])
 
     def _took_text(self) -> str:
         return (
@@ -269,6 +272,8 @@ def _size(result: Result) -> dict[str, Any]:
         "cables": len(result.ports) // 2,
         "flows": len(result.flows),
         "flow_bytes": int(result.flows["size_bytes"].sum()),
+        "connections": len(result.connections),
+        "connection_bytes": int(result.connections["size_bytes"].sum()),
         "delivered_flows": int((result.flows["delivered_ps"] >= 0).sum()),
     }
 

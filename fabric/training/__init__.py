@@ -22,6 +22,7 @@ from fabric.training.dispatch import (
     token_copies,
     token_copies_by_server,
 )
+from fabric.training.dualpipe import dualpipe_volumes
 from fabric.training.entries import training_jobs
 from fabric.training.flops import part_flops, step_flops
 from fabric.training.load import load_job
@@ -41,7 +42,7 @@ from fabric.training.router import (
 )
 from fabric.training.routes import TokenRoutes
 from fabric.training.schedule import Passage, PassTimes, Schedule, Timeline, execute
-from fabric.training.schedules import SCHEDULES, bubble_time, build_schedule
+from fabric.training.schedules import SCHEDULES, bubble_time, build_schedule, two_batches
 from fabric.training.slowdown import Slowdown
 from fabric.training.step import Step, build_step
 from fabric.training.times import PartTimes, StepTimes, compute_times
@@ -82,6 +83,7 @@ __all__ = [
     "context_block_bytes",
     "distinct_targets",
     "draw_lengths",
+    "dualpipe_volumes",
     "execute",
     "expert_capacity",
     "expert_weights",
@@ -102,6 +104,7 @@ __all__ = [
     "token_copies",
     "token_copies_by_server",
     "training_jobs",
+    "two_batches",
     "volumes",
     "wire_bytes",
     "within_capacity",

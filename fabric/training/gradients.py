@@ -2,7 +2,8 @@
 
 A chunk's gradients are complete when its last backward pass of the step has left its layers, last layer
 first. They are reduced in buckets of whole layers, as large together as the chunk to the byte, one after
-the other in each group. Under DualPipe two stages hold a chunk, and both reduce it together. Compressed
+the other in each group. Under DualPipe two stages hold a chunk, and both reduce it together;
+the two that hold the embedding hold the output matrix, too, and tie them without a message. Compressed
 gradients take time to encode before they leave and to decode before the update.
 """
 
@@ -60,9 +61,9 @@ class Gradients:
                     if one.kind in "BW" and one.position == position
                 ]
                 self.left[stage, position] = len(backwards)
-        self.cut: dict[tuple[int, int], list[Fraction]] = {}
-        """By stage and position: parameters of layers that wait for their bucket."""
-        self.sent: dict[tuple[int, int], list[Fraction]] = {}
+        self.cut: dict[tuple[int, int, int], list[Fraction]] = {}
+        """By stage, position and micro-batch: parameters of layers that wait for their bucket."""
+        self.sent: dict[tuple[int, int, int], list[Fraction]] = {}
         """Parameters that are in buckets already."""
         self.number: dict[tuple[int, int], int] = {}
         self.halves: dict[tuple[int, int, str, int], dict[int, list[int]]] = {}
@@ -85,33 +86,35 @@ class Gradients:
                 for group in self._groups(dimension, stage, position) if parameters else ():
                     self.steps.collective(dimension, "all_gather", self.job.weight_bytes * parameters, group)
 
-    def leave(self, stage: int, position: int, layer: int, *, last: bool) -> None:
+    def leave(self, stage: int, one: Passage, layer: int, *, last: bool) -> None:
         """A backward pass has left a layer; reduce its bucket if that is full."""
         bucket_bytes = self.steps.plan.bucket_bytes
         if not last or bucket_bytes is None:
             return
         model, layout = self.job.shape, self.layout
-        kept = self.cut.setdefault((stage, position), [Fraction(0), Fraction(0)])
+        key = (stage, one.position, one.micro_batch)
+        kept = self.cut.setdefault(key, [Fraction(0), Fraction(0)])
         kept[0] += Fraction(model.dense_parameters(layer), layout.tp)
         kept[1] += Fraction(model.routed_parameters(layer), layout.expert_tp * layout.ep)
         if sum(kept) * self.job.gradient_bytes >= bucket_bytes:
-            self._bucket(stage, position, kept[0], kept[1])
-            self.cut[stage, position] = [Fraction(0), Fraction(0)]
+            self._bucket(stage, one, kept[0], kept[1])
+            self.cut[key] = [Fraction(0), Fraction(0)]
 
-    def leave_chunk(self, stage: int, position: int, *, last: bool) -> None:
+    def leave_chunk(self, stage: int, one: Passage, *, last: bool) -> None:
         """A backward pass is over: reduce what is in no bucket yet."""
         if not last:
             return
-        whole = chunk_parameters(self.job, position)
-        sent = self.sent.get((stage, position), [Fraction(0), Fraction(0)])
-        self._bucket(stage, position, whole[0] - sent[0], whole[1] - sent[1])
-        self.sent.pop((stage, position), None)
-        self.cut.pop((stage, position), None)
+        key = (stage, one.position, one.micro_batch)
+        whole = chunk_parameters(self.job, one.position)
+        sent = self.sent.get(key, [Fraction(0), Fraction(0)])
+        self._bucket(stage, one, whole[0] - sent[0], whole[1] - sent[1])
+        self.sent.pop(key, None)
+        self.cut.pop(key, None)
 
     def end_step(self) -> None:
         """Let every rank wait for its gradients, update, and gather weights that are cut."""
         steps, job, layout = self.steps, self.job, self.layout
-        if job.shape.tied and layout.pp > 1:
+        if job.shape.tied and self.holders[0] != self.holders[steps.schedule.last_position]:
             size = Fraction(job.gradient_bytes * job.shape.vocabulary * job.shape.hidden, layout.tp)
             for pair in steps.pipelines[:, [0, -1]]:
                 for rank in pair.tolist():
@@ -141,13 +144,14 @@ class Gradients:
         whole = [np.concatenate(each) for each in zip(*(own[one] for one in stages), strict=True)]
         return [group for group in whole if len(group) > 1]
 
-    def _bucket(self, stage: int, position: int, dense: Fraction, routed: Fraction) -> None:
-        """Reduce parameters of a chunk, behind those that it has reduced already."""
-        key = (stage, position)
+    def _bucket(self, stage: int, one: Passage, dense: Fraction, routed: Fraction) -> None:
+        """Reduce parameters of a chunk, behind those that the pass has reduced already."""
+        position = one.position
+        key = (stage, position, one.micro_batch)
         before = self.sent.get(key, [Fraction(0), Fraction(0)])
         after = [before[0] + dense, before[1] + routed]
         self.sent[key] = after
-        number = self.number[key] = self.number.get(key, -1) + 1
+        number = self.number[stage, position] = self.number.get((stage, position), -1) + 1
         for dimension, first, end in zip(DIMENSIONS, before, after, strict=True):
             groups = self._groups(dimension, stage, position) if end > first else []
             own = [set(group.tolist()) & set(self.steps.ranks_of_stage(stage)) for group in groups]

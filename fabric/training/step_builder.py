@@ -221,7 +221,7 @@ class StepBuilder:
                 for what in ("attention", block):
                     self._part(stage, Part("compute", what, Fraction(0)), one, factor=factor, layer=layer)
                     yield True
-                self.gradients.leave(stage, position, layer, last=last_backward)
+                self.gradients.leave(stage, one, layer, last=last_backward)
             if position == whole - 1:
                 self._part(stage, Part("compute", "output", Fraction(0)), one, factor=factor)
         else:
@@ -236,12 +236,12 @@ class StepBuilder:
                     if part.dimension in ("compute", "recompute"):
                         yield True
                 if kind == "B":
-                    self.gradients.leave(stage, position, layer, last=last_backward)
+                    self.gradients.leave(stage, one, layer, last=last_backward)
             for part in first if back else last:
                 self._part(stage, part, one, factor=factor)
             self._send(stage, one, back=back)
         if kind in "BW":
-            self.gradients.leave_chunk(stage, position, last=last_backward)
+            self.gradients.leave_chunk(stage, one, last=last_backward)
 
     def _factors(self, stage: int) -> npt.NDArray[np.float64]:
         """By how much the compute of a stage's ranks is longer in its next pass."""

@@ -26,6 +26,7 @@ __all__ = [
     "attention_bytes",
     "chunk_parameters",
     "context_block_bytes",
+    "data_volumes",
     "held_parameters",
     "volumes",
     "wire_bytes",
@@ -208,7 +209,7 @@ def volumes(job: TrainingJob, *, stage: int = 0) -> list[Volume]:
     """
     held_parameters(job, stage=stage)
     rows = [*_tensor(job, stage), *_context(job, stage), *_experts(job, stage), *_pipeline(job, stage)]
-    rows += _data(job, stage)
+    rows += data_volumes(job, stage)
     return [row for row in rows if row.n_ranks > 1 and row.count and row.size_bytes]
 
 
@@ -335,7 +336,8 @@ def _pipeline(job: TrainingJob, stage: int) -> Iterator[Volume]:
         )
 
 
-def _data(job: TrainingJob, stage: int) -> Iterator[Volume]:
+def data_volumes(job: TrainingJob, stage: int) -> Iterator[Volume]:
+    """Yield what data ranks of a stage send, also where it is nothing."""
     layout = job.parallelism
     often = 1 if job.accumulate else job.micro_batches
     for dimension, held in zip(("dp", "edp"), held_parameters(job, stage=stage), strict=True):
