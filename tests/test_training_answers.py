@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from support_scenarios import EXPECTED, part_ms, result_of, step_ms
+from support_scenarios import EXPECTED, part_ms, result_of, script, step_ms
 
-from fabric.step import StepReport
+from fabric.step import StepReport, run_step
 
 WAYS = ("dispatch", "combine")
 
@@ -34,12 +34,31 @@ class TestTrainingAnswers:
         assert part_ms("pipeline_1f1b", "compute_ps") == 96
 
     def test_one_late_rank_makes_the_step_late_by_that(self) -> None:
-        late = step_ms("straggler", 1) - step_ms("straggler without", 1)
-        assert late == pytest.approx(500, rel=1e-5)
-        report = StepReport(result_of("straggler"))
-        assert "rank 5 on host5 for 100 % of it" in str(report) or "rank 5 on host5 for 99" in str(report)
-        path = report.critical[report.critical["step"] == 1]
+        """By its pause and the network's difference, exactly; the ideal step by its pause alone."""
+        paused, plain = (run_step(script.CASES[name].load()) for name in ("straggler", "straggler without"))
+        pause_ps = 500 * 10**9
+        late_ps = paused.steps["duration_ps"] - plain.steps["duration_ps"]
+        assert (paused.ideal["duration_ps"] - plain.ideal["duration_ps"]).tolist() == [pause_ps, 0]
+        parts, others = self.critical_ps(paused), self.critical_ps(plain)
+        assert parts["pause"] == pause_ps
+        assert parts["compute"] == others["compute"] == 242 * 10**9
+        assert late_ps[0] == pause_ps + parts["dp"] - others["dp"]
+        assert parts["dp"] - others["dp"] == -255_360
+        assert abs(late_ps[1]) < 3 * 10**6
+        text = str(paused)
+        assert "critical path  step 0: pause 500ms (66.8 %), compute 242ms" in text
+        assert "rank 5 on host5 for 100 % of it" in text
+        path = paused.critical[paused.critical["step"] == 0]
         assert path["rank"][path["what"] == "pause"].tolist() == [5]
+
+    @staticmethod
+    def critical_ps(report: StepReport) -> dict[str, int]:
+        """The critical path of the first step by what it is: the pause, compute, each dimension."""
+        parts: dict[str, int] = {}
+        for row in report.critical[report.critical["step"] == 0]:
+            name = "pause" if row["what"] == "pause" else str(row["dimension"])
+            parts[name] = parts.get(name, 0) + int(row["duration_ps"])
+        return parts
 
     def test_experts_dealt_and_drawn(self) -> None:
         found = [step_ms(f"moe_uniform ({kind})") for kind in ("dealt", "uniform", "Zipf")]
