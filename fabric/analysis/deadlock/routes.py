@@ -136,6 +136,17 @@ class RouteSet:
             visited |= (falls & closer & self.descends) | (rises & closer)
         return visited
 
+    def towards(self, edges: npt.NDArray[np.intp]) -> RouteSet:
+        """The routes to some edges, which are numbered anew; `host_edge` is that of all."""
+        fewer = replace(
+            self,
+            links=self.links[:, edges],
+            sources=self.sources[:, edges],
+            descends=None if self.descends is None else self.descends[:, edges],
+        )
+        vars(fewer)["forwarding"] = self.forwarding[:, edges]
+        return fewer
+
     def up_down(self, heights: Int64Array) -> RouteSet:
         """The same hosts and traffic over up-down routes.
 
