@@ -226,8 +226,9 @@ def test_two_micro_batches_are_reduced_at_once_where_they_go_both_ways() -> None
         None,
         {"schedule": "dualpipe", "two_batch_overlap": False, "steps": 1, "bucket": None, "eager": True},
     )
-    counts = {row.what: row.count for row in dualpipe_volumes(entry.job, stage=0) if row.dimension == "dp"}
-    assert counts == {"gradients": 2 * entry.job.micro_batches // 2, "weights": 2}
+    rows = [row for row in dualpipe_volumes(entry.job, stage=0) if row.dimension == "dp"]
+    for what, count in (("gradients", entry.job.micro_batches // 2), ("weights", 1)):
+        assert [row.count for row in rows if row.what == what] == [count, count]
     scenario = fabric.Scenario(
         topology=fabric.LeafSpine(leaves=2, spines=2, hosts_per_leaf=HOSTS // 2),
         traffic=[entry],
