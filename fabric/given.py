@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from fabric.errors import SpecError
+from fabric.errors import Said, SpecError
 from fabric.spec import Flows, GraphFile, Scenario
 from fabric.topology import Network, from_networkx
 from fabric.topology.network_json import network_json
@@ -70,7 +70,7 @@ def as_flows(given: Any, *, network: Network) -> FlowTable:
     if not isinstance(given, FlowTable):
         raise SpecError("flows", given, "a FlowTable, such as FlowTable.from_arrays(...)")
     if not len(given):
-        raise SpecError("flows", "an empty table", "at least one flow")
+        raise SpecError("flows", Said("an empty table"), "at least one flow")
     for name in ("source", "destination"):
         hosts = getattr(given, name)
         flow = int(np.argmax(hosts))

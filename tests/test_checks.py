@@ -312,6 +312,8 @@ class TestCommandLine:
         assert "leaf2->spine0 -> spine0->leaf3 -> leaf3->spine1 -> spine1->leaf2 -> leaf2->spine0" in printed
         assert "host2 -> leaf1 -> spine0 -> leaf3 -> spine1 -> leaf0 -> host0" in printed
         assert main(["check", "small.toml", *failures, "--remedy", "up-down"]) == 0
+        printed = capsys.readouterr().out
+        assert "never up again after down (2 pairs of switch and destination lose their path)" in printed
         assert main(["check", "small.toml", *failures, "--routes", "traffic"]) == 0
 
     def test_what_fails_must_exist(self, capsys: pytest.CaptureFixture[str]) -> None:

@@ -50,6 +50,8 @@ compute = { kind = "given", forward = "10us" }
         assert main(["step", file, "--scale", "2,4,8", "--out", "scale"]) == 0
         assert "scale_efficiency" in capsys.readouterr().out
         assert Path("scale/scale.png").exists()
+        assert main(["step", file, "--scale", "2,0"]) == 2
+        assert "--scale: 0 is not allowed" in capsys.readouterr().err
         assert main(["step", file, "--scale", "two"]) == 2
 
     def test_ctrl_c_keeps_what_was_run(

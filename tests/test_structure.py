@@ -78,7 +78,7 @@ LAYERS: dict[str, set[str]] = {
         *("analysis", "errors", "lower", "lowered", "lowering", "result", "spec", "topology", "units"),
         "workload",
     },
-    "bench": {"analysis", "errors", "result", "simulate", "spec", "topology", "workload"},
+    "bench": {"analysis", "errors", "result", "simulate", "spec", "topology", "units", "workload"},
     "resilience": {"errors", "failures", "result", "simulate", "spec", "topology", "units"},
     "plot": {"analysis", "errors", "failures", "resilience", "result", "topology"},
     "convert": {

@@ -14,14 +14,14 @@ from typing import Any
 import numpy as np
 
 from fabric.analysis import stats
-from fabric.bench.plan import ELEMENT_BYTES, Bench
-from fabric.errors import FabricError
+from fabric.bench.plan import ELEMENT_BYTES, OPTIONS, Bench
+from fabric.errors import FabricError, SpecError
 from fabric.result import Result, Table
 from fabric.result.slowest import slowest_link
 from fabric.simulate import EngineName, run
 from fabric.spec import Collective, Scenario
 from fabric.topology import Network, build_network
-from fabric.workload import build_jobs
+from fabric.workload import Job, build_jobs
 from fabric.workload.collectives import COLLECTIVES, busbw_factor
 from fabric.workload.placement import host_rates_bps
 
@@ -72,7 +72,7 @@ def run_bench(
     scenarios = bench.runs()
     network = build_network(scenarios[0].topology)
     for scenario in scenarios[:: max(len(scenarios) // len(bench.named), 1)]:
-        build_jobs(scenario, network)
+        _job(scenario, network)
     rows: list[dict[str, Any]] = []
     try:
         rows.extend(_rows(bench, scenarios, network, engine=engine, watch=watch))
@@ -81,6 +81,16 @@ def run_bench(
             raise
     columns = {name: [row[name] for row in rows] for name in rows[0]}
     return Table(columns, name="bench", optional=OPTIONAL)
+
+
+def _job(scenario: Scenario, network: Network) -> Job:
+    """Return the collective as a job; what does not fit is said of the option that asked for it."""
+    try:
+        [job] = build_jobs(scenario, network)
+    except SpecError as error:
+        asked = OPTIONS.get(error.path.removeprefix("traffic[0]."), error.path)
+        raise SpecError(asked, error.value, error.allowed) from None
+    return job
 
 
 def _rows(
@@ -94,7 +104,7 @@ def _rows(
     """Run one scenario after the other and give the row of each."""
     rate = host_rates_bps(network)
     for scenario in scenarios:
-        [job] = build_jobs(scenario, network)
+        job = _job(scenario, network)
         [entry] = scenario.traffic
         assert isinstance(entry, Collective)
         if watch is not None:

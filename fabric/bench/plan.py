@@ -15,9 +15,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from fabric.errors import SpecError
+from fabric.errors import Said, SpecError
 from fabric.spec import Collective, Scenario
 from fabric.spec.traffic import NO_OPTIONS
+from fabric.units import Size
 from fabric.workload.collectives import COLLECTIVES, algorithm_names, algorithm_options
 
 __all__ = ["ELEMENT_BYTES", "Bench", "sizes_between"]
@@ -69,12 +70,12 @@ def sizes_between(begin: int, end: int, *, factor: float | None = None, step: in
     [1000, 2500, 4000]
     """
     if end < begin:
-        raise SpecError("--end", f"{end} bytes", f"at least --begin ({begin} bytes)")
+        raise SpecError("--end", Size(end), f"at least --begin ({Size(begin)})")
     if factor is not None and step is not None:
-        raise SpecError("--step", f"{step} bytes", "either a step or a factor, not both")
+        raise SpecError("--step", Size(step), "either a step or a factor, not both")
     if step is not None:
         if step < 1:
-            raise SpecError("--step", f"{step} bytes", "at least 1 byte")
+            raise SpecError("--step", Size(step), "at least 1 byte")
         if (end - begin) // step >= MOST_SIZES:
             raise SpecError(
                 "--step", f"{step} bytes", f"a step with which there are at most {MOST_SIZES} sizes"
@@ -84,7 +85,7 @@ def sizes_between(begin: int, end: int, *, factor: float | None = None, step: in
     if not 1 < factor < float("inf"):
         raise SpecError("--factor", factor, "a number above 1, not infinite")
     if begin < 1:
-        raise SpecError("--begin", f"{begin} bytes", "at least 1 byte, with a factor")
+        raise SpecError("--begin", Size(begin), "at least 1 byte, with a factor")
     sizes = [begin]
     while (following := max(int(sizes[-1] * factor), sizes[-1] + 1)) <= end:
         sizes.append(following)
@@ -156,7 +157,7 @@ class Bench:
         if self.kind not in COLLECTIVES:
             raise SpecError("--collective", self.kind, f"one of {', '.join(COLLECTIVES)}")
         if not self.sizes:
-            raise SpecError("sizes", "none", "at least one size")
+            raise SpecError("sizes", Said("none"), "at least one size")
         known = algorithm_names(self.kind)
         for number, name in enumerate(self.named):
             if name != "auto" and name not in known:

@@ -15,10 +15,11 @@ from fabric.cli.common import (
     image_format_of,
     load,
     out_path,
+    quantity,
     watch,
 )
 from fabric.errors import FabricError, SpecError
-from fabric.units import QuantityError, Size
+from fabric.units import Size
 
 __all__ = ["add"]
 
@@ -117,10 +118,10 @@ def _bench_of(options: argparse.Namespace) -> Any:
 
     overrides = [*options.set, *([] if options.seed is None else [f"run.seed={options.seed}"])]
     sizes = sizes_between(
-        _size("--begin", options.begin),
-        _size("--end", options.end),
+        quantity(Size, "--begin", options.begin),
+        quantity(Size, "--end", options.end),
         factor=options.factor,
-        step=None if options.step is None else _size("--step", options.step),
+        step=None if options.step is None else quantity(Size, "--step", options.step),
     )
     compared = options.compare if options.compare is not None else options.algorithm
     return Bench(
@@ -132,7 +133,7 @@ def _bench_of(options: argparse.Namespace) -> Any:
         placement=options.placement,
         ranks_per_host=options.ranks_per_host,
         channels=options.channels,
-        chunk=None if options.chunk is None else _size("--chunk", options.chunk),
+        chunk=None if options.chunk is None else quantity(Size, "--chunk", options.chunk),
         options=dict(_option(text) for text in options.option),
         iterations=options.iterations,
         element=options.type,
@@ -147,10 +148,3 @@ def _option(text: str) -> tuple[str, Any]:
     if not equals or not name.strip().isidentifier():
         raise SpecError("--option", text, "NAME=VALUE, such as window=8")
     return name.strip(), override_value(value.strip())
-
-
-def _size(option: str, text: str) -> int:
-    try:
-        return int(Size(text))
-    except QuantityError as error:
-        raise SpecError(option, error.value, error.allowed) from None

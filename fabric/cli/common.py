@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from fabric.errors import SpecError
 from fabric.interrupt import INTERRUPTED
+from fabric.units import Quantity, QuantityError
 
 if TYPE_CHECKING:
     from fabric.spec import Scenario
@@ -28,6 +29,7 @@ __all__ = [
     "load",
     "load_any",
     "out_path",
+    "quantity",
     "watch",
 ]
 
@@ -66,6 +68,14 @@ def out_path(options: argparse.Namespace, option: str = "out") -> Path | None:
     if name == "":
         raise SpecError(f"--{option}", "", "the name of a file or directory")
     return None if name is None else Path(name)
+
+
+def quantity(kind: type[Quantity], option: str, text: str) -> int:
+    """Return the size or time that an option gives, with its unit."""
+    try:
+        return int(kind(text))
+    except QuantityError as error:
+        raise SpecError(option, error.value, error.allowed) from None
 
 
 def image_format_of(target: Path) -> str:

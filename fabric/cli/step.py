@@ -83,7 +83,11 @@ def _scale(scenario: Scenario, target: Path, options: argparse.Namespace) -> int
         sizes = [int(each) for each in options.scale.split(",")]
     except ValueError:
         raise SpecError("--scale", options.scale, "whole numbers, such as 1,2,4,8") from None
-    table = scale_loss(scenario, sizes, engine=options.engine, progress=False if options.quiet else None)
+    try:
+        table = scale_loss(scenario, sizes, engine=options.engine, progress=False if options.quiet else None)
+    except SpecError as error:
+        path = "--scale" if error.path == "data_ranks" else error.path
+        raise SpecError(path, error.value, error.allowed) from None
     if not options.no_plot:
         target.mkdir(parents=True, exist_ok=True)
         write_together({target / "scale.png": to_image(scale_curve(table, title_text=scenario.name))})

@@ -10,7 +10,7 @@ from fabric.convert.exports import export_flows, export_topology
 from fabric.convert.hpcc_results import fct_text, pfc_text
 from fabric.convert.imported import Imported, StartUnit, import_files, is_scenario
 from fabric.convert.scenario_files import save_scenario
-from fabric.errors import SpecError
+from fabric.errors import Said, SpecError
 from fabric.formats import Remark
 from fabric.io.files import write_together, write_whole
 from fabric.result import Result
@@ -100,7 +100,7 @@ def _program(imported: Imported, form: str) -> Program:
     """The one program of a scenario."""
     jobs = build_jobs(imported.scenario, imported.network)
     if len(jobs) != 1:
-        raise SpecError("traffic", f"{len(jobs)} collectives and programs", f"exactly one, for {form}")
+        raise SpecError("traffic", Said(f"{len(jobs)} collectives and programs"), f"exactly one, for {form}")
     return jobs[0].program
 
 

@@ -74,8 +74,7 @@ def _class_profiles(profiles, half_pool_bytes, per_ingress):
         dynamic = half_pool_bytes * table[alpha].astype(_np.int64) >> 16
         threshold = _np.where(table[alpha] > 0, dynamic, table[limit])
         # a lossless class pauses its peer when it reaches the threshold
-        most = _np.maximum(threshold - lossless, 0)  # below 0 is what a watchdog closes
-        table[easy] = _np.where(table["lossless"] == lossless, most, anything)
+        table[easy] = _np.where(table["lossless"] == lossless, threshold - lossless, anything)
     table["direct_bytes"] = _np.where(profiles["ecn_mode"] == ECN_AT_ENQUEUE, profiles["ecn_kmin_bytes"], anything)
     if per_ingress:
         table["direct_bytes"] = -1

@@ -50,7 +50,7 @@ cdef inline bint roomy(
     cdef i64 share = pool_share(inward, ingress.bytes + size_bytes)
     cdef i64 free_bytes = n.shared_bytes - n.shared_used
     cdef i64 free_after = free_bytes - (share - pool_share(inward, ingress.bytes))
-    if unlikely((outward.easy_egress_bytes | inward.easy_bytes) < 0):
+    if unlikely(outward.easy_egress_bytes < 0):
         return False
     if inward.lossless:
         return free_after >= 0 and share < threshold(inward.alpha_q16, inward.limit_bytes, free_after)

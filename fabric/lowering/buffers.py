@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fabric.errors import SpecError
+from fabric.errors import Said, SpecError
 from fabric.lowered import PROFILE, SCHEDULER
 from fabric.spec.switch import BUFFER_LIMIT_BYTES, Ecn, Lossy, Pfc, Switch, TrafficClass
 from fabric.topology.network import Network
@@ -69,7 +69,7 @@ def buffer_columns(
     profiles, number = _deduplicate(rows)
     if len(profiles) > LARGEST_PROFILES:
         allowed = f"at most {LARGEST_PROFILES} kinds of ports (by rate, delay and gap) and class"
-        raise SpecError("topology", f"{len(profiles)} kinds", allowed)
+        raise SpecError("topology", Said(f"{len(profiles)} kinds"), allowed)
     port_profile = number[port_row]
     return {
         "n_classes": len(switch.classes),

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from fabric.errors import SpecError
+from fabric.errors import Said, SpecError
 from fabric.keyed_hash import Purpose, draw, purpose_key
 from fabric.lowering.transports import PatternTransports, transport_columns
 from fabric.routing import Routes, closest_ports
@@ -48,7 +48,7 @@ def flow_columns(
         A flow of 2^32 frames or more, or between hosts without a path.
     """
     if len(flows) > LARGEST_FLOWS:
-        raise SpecError("traffic", f"{len(flows)} flows", f"at most {LARGEST_FLOWS} flows")
+        raise SpecError("traffic", Said(f"{len(flows)} flows"), f"at most {LARGEST_FLOWS} flows")
     spec = patterns.pattern_spec[flows.pattern]
     payload = patterns.payload_bytes()[spec]
     frames = -(-flows.size_bytes // payload)

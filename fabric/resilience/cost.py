@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from fabric.errors import FabricError, SpecError
+from fabric.errors import FabricError, Said, SpecError
 from fabric.failures import find_occurrences
 from fabric.result import Result
 from fabric.simulate import EngineName, run
@@ -109,7 +109,7 @@ def lost_time(scenario: Scenario, *, engine: EngineName = "native") -> LostTime:
     True
     """
     if not scenario.failures:
-        raise SpecError("failures", "none", "at least one, whose cost is asked for")
+        raise SpecError("failures", Said("none"), "at least one, whose cost is asked for")
     at_once = scenario.recovery.replace(suspect=0, isolate=0, convergence=0)
     return LostTime(
         healthy_ps=end_ps(run(scenario.replace(failures=()), engine=engine, progress=False)),

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from fabric.errors import FabricError, SpecError
+from fabric.errors import FabricError, Said, SpecError
 from fabric.resilience.cost import end_ps
 from fabric.simulate import EngineName, run
 from fabric.spec import Collective, LeafSpine, LinkDown, Scenario, SwitchDown
@@ -86,7 +86,7 @@ def compare_redundancy(scenario: Scenario, *, engine: EngineName = "native") -> 
         allowed = "a leaf_spine of one port a host, with an even number of leaves and of spines"
         raise SpecError("topology", str(type(spec).__struct_config__.tag), allowed)
     if len(scenario.traffic) != 1 or not isinstance(scenario.traffic[0], Collective):
-        raise SpecError("traffic", f"{len(scenario.traffic)} entries", "one collective")
+        raise SpecError("traffic", Said(f"{len(scenario.traffic)} entries"), "one collective")
     traffic = scenario.traffic[0].replace(channels=2)
     job = scenario.replace(traffic=(traffic,), failures=())
     return [_tried(name, job.replace(topology=each), engine) for name, each in _options(spec)]

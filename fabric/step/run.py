@@ -6,7 +6,7 @@ import os
 from dataclasses import replace
 from pathlib import Path
 
-from fabric.errors import SpecError
+from fabric.errors import Said, SpecError
 from fabric.scenario import load_scenario
 from fabric.simulate import EngineName, Simulation
 from fabric.spec import Scenario, Training
@@ -57,7 +57,7 @@ def run_step(
     """
     loaded = scenario if isinstance(scenario, Scenario) else load_scenario(Path(scenario))
     if not any(isinstance(entry, Training) for entry in loaded.traffic):
-        raise SpecError("traffic", "no training job", 'an entry of kind "training"')
+        raise SpecError("traffic", Said("no training job"), 'an entry of kind "training"')
     simulation = Simulation(loaded, engine=engine, seed=seed)
     simulation.run(progress=progress)
     result = simulation.result()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from fabric.errors import SpecError
+from fabric.errors import Said, SpecError
 from fabric.result import Table
 from fabric.result.steps import step_numbers
 from fabric.simulate import EngineName
@@ -47,12 +47,16 @@ def scale_loss(
         ((number, one) for number, one in enumerate(scenario.traffic) if isinstance(one, Training)), (0, None)
     )
     if entry is None:
-        raise SpecError("traffic", "no training job", 'an entry of kind "training"')
+        raise SpecError("traffic", Said("no training job"), 'an entry of kind "training"')
     share, rest = divmod(entry.job.global_batch, entry.job.parallelism.dp)
+    if rest:
+        path, allowed = f"traffic[{index}].job.global_batch", f"a multiple of dp ({entry.job.parallelism.dp})"
+        raise SpecError(path, entry.job.global_batch, allowed)
+    for size in data_ranks:
+        if size < 1:
+            raise SpecError("data_ranks", size, "sizes of at least 1")
     rows = []
     for size in data_ranks:
-        if size < 1 or rest:
-            raise SpecError("data_ranks", size, "sizes of at least 1, and a batch that dp divides")
         job = entry.job.replace(global_batch=share * size, parallelism=entry.job.parallelism.replace(dp=size))
         traffic = [*scenario.traffic]
         traffic[index] = entry.replace(job=job)

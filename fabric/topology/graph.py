@@ -20,7 +20,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from fabric.errors import SpecError
+from fabric.errors import Said, SpecError
 from fabric.spec.link import Link
 from fabric.topology.distance import UNREACHABLE, edge_distances
 from fabric.topology.network import TIER_HOST, TIER_LEAF, TIER_SCALE_UP, Network
@@ -119,7 +119,7 @@ def check_reachable(network: Network, *, path: str = "graph") -> None:
         Also when there is no host at all.
     """
     if network.n_hosts == 0:
-        raise SpecError(path, "no hosts", "at least one host")
+        raise SpecError(path, Said("no hosts"), "at least one host")
     distances = edge_distances(network)
     first_host = np.unique(distances.host_edge, return_index=True)[1]
     for host in first_host:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from fabric.errors import SpecError
+from fabric.errors import Said, SpecError
 from fabric.formats.words import read_text
 from fabric.scenario import parse_toml
 from fabric.spec.decode import convert
@@ -44,4 +44,4 @@ def _of_scenario(scenario: Scenario, *, path: str) -> TrainingJob:
             if entry.packing is not None:
                 job, _ = packed_job(job, entry.packing, seed=scenario.run.seed)
             return job
-    raise SpecError(f"{path}.traffic", "no training job", 'an entry of kind "training"')
+    raise SpecError(f"{path}: traffic", Said("no training job"), 'an entry of kind "training"')

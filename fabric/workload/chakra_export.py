@@ -75,7 +75,7 @@ def export_chakra(program: Program, *, collectives: bool = True) -> ChakraTexts:
         raise SpecError("program", Said("reducers in switches"), "operations between ranks, for Chakra")
     tags = tag_bases(program)
     if tags[-1] > LARGEST_TAG:
-        raise SpecError("program", f"{tags[-1]} transfers", f"at most {LARGEST_TAG}, for Chakra")
+        raise SpecError("program", Said(f"{tags[-1]} transfers"), f"at most {LARGEST_TAG}, for Chakra")
     said = [collectives and _says_all(template) for template in program.templates]
     whole = np.array(said, dtype=np.bool_)[program.template]
     for operation in np.flatnonzero(whole).tolist():

@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from fabric.errors import SpecError
+from fabric.errors import Said, SpecError
 from fabric.spec.traffic import DISTRIBUTIONS
 from fabric.workload.csv_rows import read_rows
 
@@ -209,7 +209,7 @@ def _number(text: str, place: str) -> float:
 def _check_points(sizes: list[float], shares: list[float], places: list[str], name: str) -> None:
     """Raise on the first point at which this is not a distribution."""
     if len(sizes) < 2:
-        raise SpecError(name, f"{len(sizes)} points", "at least two points, from cdf 0 to cdf 1")
+        raise SpecError(name, Said(f"{len(sizes)} points"), "at least two points, from cdf 0 to cdf 1")
     previous = (0.0, 0.0)
     for point, (size, share) in enumerate(zip(sizes, shares, strict=True)):
         place = places[point]

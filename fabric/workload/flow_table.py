@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fabric.errors import SpecError
+from fabric.errors import Said, SpecError
 from fabric.spec.traffic import LARGEST_START_PS
 from fabric.units import LARGEST
 from fabric.workload.waits import find_cycle
@@ -326,7 +326,7 @@ def _check_names(names: Sequence[str] | None, flows: int, *, path: str) -> tuple
     if names is None:
         return None
     if len(names) != flows:
-        raise SpecError(f"{path}.names", f"{len(names)} names", f"one name for each of {flows} flows")
+        raise SpecError(f"{path}.names", Said(f"{len(names)} names"), f"one name for each of {flows} flows")
     seen: dict[str, int] = {}
     for flow, name in enumerate(names):
         if name and seen.setdefault(name, flow) != flow:

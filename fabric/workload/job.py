@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from fabric.errors import SpecError
+from fabric.errors import Said, SpecError
 from fabric.workload.program import Program
 
 if TYPE_CHECKING:
@@ -114,7 +114,9 @@ class Job:
         hosts = self.host_of
         places = int(self.program.task_rank.max(initial=self.program.n_ranks - 1)) + 1
         if hosts.ndim != 1 or len(hosts) < places:
-            raise SpecError(f"{self.path}.hosts", f"{hosts.size} hosts", f"one for each of {places} ranks")
+            raise SpecError(
+                f"{self.path}.hosts", Said(f"{hosts.size} hosts"), f"one for each of {places} ranks"
+            )
         wrong = np.flatnonzero((hosts < 0) | (hosts >= n_hosts))
         if wrong.size:
             rank = int(wrong[0])

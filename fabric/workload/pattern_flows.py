@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from fabric.errors import SpecError
+from fabric.errors import Said, SpecError
 
 __all__ = ["MOST_FLOWS", "PatternFlows", "Wait", "check_flow_count", "check_two_hosts", "other_host"]
 
@@ -76,7 +76,7 @@ class PatternFlows:
 def check_two_hosts(n_hosts: int, *, path: str) -> None:
     """Refuse a pattern on fewer than two hosts."""
     if n_hosts < 2:
-        raise SpecError(path, f"{n_hosts} hosts", "traffic between at least two hosts")
+        raise SpecError(path, Said(f"{n_hosts} hosts"), "traffic between at least two hosts")
 
 
 def check_flow_count(flows: float, *, path: str, value: object) -> None:

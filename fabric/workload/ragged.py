@@ -10,7 +10,7 @@ import csv
 
 import numpy as np
 
-from fabric.errors import SpecError
+from fabric.errors import Said, SpecError
 from fabric.formats.words import place, read_text, whole
 from fabric.workload.collectives.arrays import Int64Array
 
@@ -77,5 +77,5 @@ def read_matrix(file: str, *, n_ranks: int) -> Int64Array:
         where = place(file, line)
         rows.append([whole(word.strip(), where=where, low=0) for word in words])
     if len(rows) != n_ranks:
-        raise SpecError(file, f"{len(rows)} lines", f"{n_ranks} lines, one for each rank")
+        raise SpecError(file, Said(f"{len(rows)} lines"), f"{n_ranks} lines, one for each rank")
     return np.array(rows, dtype=np.int64)

@@ -6,23 +6,29 @@ next hops is withdrawn in turn, and nobody else ever routes over a withdrawn swi
 than before. So new routes begin only where hosts hang on a withdrawn switch. If none do, the dependency
 graph is part of what it was. If some do, only the routes to those edges are made again; where each of their
 arcs leads to a later round (`fabric.analysis.deadlock.cycles`) the graph without a cycle proves that there
-still is none, and only otherwise all is done again. The same is done at once where hosts have several
-cables, one of each kind for all hosts that are alike.
+still is none, and only otherwise all is done again.
+
+Hosts on several switches lose one of them with a cable: frames to such a host then take routes of their own,
+and its frames enter elsewhere. All these routes and entries are put to the same proof together; only if it
+fails is each done again, one for all hosts that are alike. That goes for a scale-up switch as well, which
+leads to its hosts alone; where another of their switches fails, the proof is for the routes that are not
+part of what they were.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from fabric.analysis.deadlock.cycles import rounds, shortest_cycle
 from fabric.analysis.deadlock.graph import DependencyGraph, turns_of
-from fabric.analysis.deadlock.routes import RouteSet, find_route_set, without
+from fabric.analysis.deadlock.routes import RouteSet, entries, find_route_set, wanted_pairs, without
 from fabric.topology import Network
-from fabric.topology.distance import host_edges
+from fabric.topology.distance import UNREACHABLE, host_edges, spread
 
 __all__ = ["Failure", "failed_routes", "single_failures"]
 
@@ -120,6 +126,9 @@ class _Scan:
         self.peers_of = [routes.peers(ports) for ports in routes.switch_ports]
         _, self.edge_switches = host_edges(routes.network)
         self.several = np.array([len(switches) > 1 for switches in self.edge_switches], dtype=bool)
+        self.shared_switches = {
+            node for edge in np.flatnonzero(self.several) for node in self.edge_switches[edge].tolist()
+        }
         self.first_host = np.unique(routes.host_edge, return_index=True)[1]
         self.known: dict[tuple[int, int], list[int]] = {}
 
@@ -127,8 +136,11 @@ class _Scan:
         network = self.routes.network
         if failure.switches:
             node = failure.switches[0]
-            if any(node in self.edge_switches[edge] for edge in np.flatnonzero(self.several)):
-                return self._all_again(failure)
+            if node in self.shared_switches:
+                leads_nowhere = len(self.routes.switch_ports[node - network.n_hosts]) == 0
+                if leads_nowhere and self.host_cables_are_safe:
+                    return []
+                return self._after_loss_of_entries(failure)
             ports = range(int(network.node_port_base[node]), int(network.node_port_base[node + 1]))
             return self._after_loss_of(failure, list(ports))
         cable = failure.cables[0]
@@ -138,28 +150,69 @@ class _Scan:
         if a >= network.n_hosts:
             return self._after_loss_of(failure, [int(network.link_ports[cable, 0])])
         edge = int(self.routes.host_edge[a])
-        if not self.several[edge] or network.link_parallel_count[cable] > 1:
+        if not self.several[edge] or network.link_parallel_count[cable] > 1 or self.host_cables_are_safe:
             return []
         if (edge, b) not in self.known:
             self.known[edge, b] = self._all_again(failure)
         return self.known[edge, b]
 
     def _all_again(self, failure: Failure) -> list[int]:
-        routes = failed_routes(self.routes.network, failure, source=self.source, destination=self.destination)
-        return shortest_cycle(turns_of(routes))
+        return shortest_cycle(turns_of(self._routes_after(failure)))
+
+    def _routes_after(self, failure: Failure) -> RouteSet:
+        return failed_routes(self.routes.network, failure, source=self.source, destination=self.destination)
+
+    def _proves(self, graph: DependencyGraph) -> bool:
+        """Whether further arcs make no cycle: each leads to a later round."""
+        return not any(
+            (turns.held & (self.round[turns.inputs][:, None] >= self.round[turns.outputs])).any()
+            for turns in graph.turns
+        )
+
+    @cached_property
+    def host_cables_are_safe(self) -> bool:
+        """Whether no host on several switches makes a cycle by losing its cable to one of them."""
+        routes, network = self.routes, self.routes.network
+        lost = [
+            (edge, switch)
+            for edge in np.flatnonzero(self.several).tolist()
+            for switch in self.edge_switches[edge].tolist()
+        ]
+        edges = np.array([edge for edge, _ in lost], dtype=np.int64)
+        left = [self.edge_switches[edge][self.edge_switches[edge] != switch] for edge, switch in lost]
+        links = np.full((network.n_switches, len(left)), UNREACHABLE, dtype=np.int16)
+        for column, switches in enumerate(left):
+            links[switches.astype(np.int64) - network.n_hosts, column] = 0
+        spread(network, links)
+        wanted = wanted_pairs(
+            routes.host_edge, routes.n_edges, source=self.source, destination=self.destination
+        )
+        to_them = entries(network, links, self.edge_switches, wanted[:, edges])
+        from_them = entries(network, routes.links, left, wanted[edges])
+        return self._proves(turns_of(replace(routes, links=links, sources=to_them))) and self._proves(
+            turns_of(replace(routes, sources=routes.sources | from_them))
+        )
+
+    def _after_loss_of_entries(self, failure: Failure) -> list[int]:
+        """The cycle after a switch went down on which hosts with several hang."""
+        routes, before = self._routes_after(failure), self.routes
+        host = np.unique(routes.host_edge, return_index=True)[1]
+        edge = before.host_edge[host]
+        other = (routes.links != before.links[:, edge]) & routes.forwarding
+        more = routes.forwarding & ~before.forwarding[:, edge]
+        return self._cycle_of(routes, np.flatnonzero((other | more).any(axis=0)))
+
+    def _cycle_of(self, routes: RouteSet, changed: npt.NDArray[np.intp]) -> list[int]:
+        """The cycle of routes, those to some edges of which are not part of what they were."""
+        return [] if self._proves(turns_of(routes, changed)) else shortest_cycle(turns_of(routes))
 
     def _after_loss_of(self, failure: Failure, ports: list[int]) -> list[int]:
         """The cycle after cables between switches went down; `ports` are one end of each."""
         edges = self._rerouted(failure, ports)
         if len(edges) == 0:
             return []
-        routes = failed_routes(self.routes.network, failure, source=self.source, destination=self.destination)
-        again = np.unique(routes.host_edge[self.first_host[edges]])
-        for turns in turns_of(routes, again.astype(np.intp)).turns:
-            first, second = self.round[turns.inputs][:, None], self.round[turns.outputs]
-            if (turns.held & (first >= second)).any():
-                return shortest_cycle(turns_of(routes))
-        return []
+        routes = self._routes_after(failure)
+        return self._cycle_of(routes, np.unique(routes.host_edge[self.first_host[edges]]).astype(np.intp))
 
     def _rerouted(self, failure: Failure, ports: list[int]) -> Int64Array:
         """Edges that some switch with hosts has lost all next hops to."""

@@ -83,15 +83,29 @@ def turns_of(routes: RouteSet, edges: npt.NDArray[np.intp] | None = None) -> Dep
     >>> turns_of(routes).n_arcs
     12
     """
-    chosen: slice | npt.NDArray[np.intp] = slice(None) if edges is None else edges
+    routes = routes.towards(_unlike(routes, np.arange(routes.n_edges) if edges is None else edges))
     graph = DependencyGraph(routes.network.n_ports)
     for row, ports in enumerate(routes.switch_ports):
         if len(ports) == 0:
             continue
-        comes = routes.comes_from(row)[:, chosen]
-        goes = routes.next_hops(row)[:, chosen]
+        comes, goes = routes.comes_from(row), routes.next_hops(row)
         held = (comes.astype(np.float32) @ goes.T.astype(np.float32)) > 0
         if held.any():
             inputs = routes.network.port_peer[ports].astype(np.int64)
             graph.turns.append(Turns(inputs, ports, held))
     return graph
+
+
+def _unlike(routes: RouteSet, edges: npt.NDArray[np.intp]) -> npt.NDArray[np.intp]:
+    """The edges without those that have the routes of an earlier one at every switch that leads to others.
+
+    Hosts of one rail are edges of their own, for each is on the scale-up switch of its server too; to all of
+    them go the same routes.
+    """
+    rows = [row for row, ports in enumerate(routes.switch_ports) if len(ports)]
+    parts = [routes.links, routes.forwarding] + ([] if routes.descends is None else [routes.descends])
+    columns = [np.ascontiguousarray(part[rows][:, edges].T) for part in parts]
+    first: dict[bytes, int] = {}
+    for place in range(len(edges)):
+        first.setdefault(b"".join(column[place].tobytes() for column in columns), place)
+    return edges[np.fromiter(first.values(), dtype=np.intp, count=len(first))]

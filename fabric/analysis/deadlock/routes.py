@@ -27,7 +27,7 @@ from fabric.topology import TIER_SCALE_UP, Network
 from fabric.topology.distance import UNREACHABLE, edge_distances, host_edges
 from fabric.topology.heights import up_down_links
 
-__all__ = ["RouteSet", "find_route_set", "without"]
+__all__ = ["RouteSet", "entries", "find_route_set", "wanted_pairs", "without"]
 
 BoolMatrix = npt.NDArray[np.bool_]
 Int64Array = npt.NDArray[np.int64]
@@ -136,6 +136,17 @@ class RouteSet:
             visited |= (falls & closer & self.descends) | (rises & closer)
         return visited
 
+    def towards(self, edges: npt.NDArray[np.intp]) -> RouteSet:
+        """The routes to some edges, which are numbered anew; `host_edge` is that of all."""
+        fewer = replace(
+            self,
+            links=self.links[:, edges],
+            sources=self.sources[:, edges],
+            descends=None if self.descends is None else self.descends[:, edges],
+        )
+        vars(fewer)["forwarding"] = self.forwarding[:, edges]
+        return fewer
+
     def up_down(self, heights: Int64Array) -> RouteSet:
         """The same hosts and traffic over up-down routes.
 
@@ -210,27 +221,39 @@ def find_route_set(
         reduced = replace(network, link_a=network.link_a[alive], link_b=network.link_b[alive])
     distances = edge_distances(reduced)
     _, edge_switches = host_edges(reduced)
-    wanted = np.ones((len(edge_switches), distances.n_edges), dtype=bool)
-    if source is not None and destination is not None:
-        wanted[:] = False
-        ends = [distances.host_edge[np.asarray(hosts, dtype=np.int64)] for hosts in (source, destination)]
-        wanted[ends[0], ends[1]] = True
+    wanted = wanted_pairs(distances.host_edge, distances.n_edges, source=source, destination=destination)
     return RouteSet(
         network=network,
         up=alive[network.port_link],
         links=distances.links,
         host_edge=distances.host_edge,
-        sources=_entries(network, distances.links, edge_switches, wanted),
+        sources=entries(network, distances.links, edge_switches, wanted),
     )
 
 
-def _entries(
+def wanted_pairs(
+    host_edge: npt.NDArray[np.uint32],
+    n_edges: int,
+    *,
+    source: npt.ArrayLike | None,
+    destination: npt.ArrayLike | None,
+) -> BoolMatrix:
+    """Whether frames travel from hosts of one edge to those of another: bool [edges, edges]."""
+    if source is None or destination is None:
+        return np.ones((n_edges, n_edges), dtype=bool)
+    wanted = np.zeros((n_edges, n_edges), dtype=bool)
+    first, last = (host_edge[np.asarray(hosts, dtype=np.int64)] for hosts in (source, destination))
+    wanted[first, last] = True
+    return wanted
+
+
+def entries(
     network: Network,
     links: npt.NDArray[np.int16],
     edge_switches: list[npt.NDArray[np.uint32]],
     wanted: BoolMatrix,
 ) -> BoolMatrix:
-    """Where frames enter: a host sends over its closest switches, scale-up ones before others."""
+    """Where frames enter: a host on `edge_switches` sends over the closest, scale-up ones before others."""
     sources = np.zeros(links.shape, dtype=bool)
     far = np.iinfo(np.int16).max
     for edge, switches in enumerate(edge_switches):
