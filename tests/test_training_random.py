@@ -215,3 +215,23 @@ def routed_bytes(entry: Training) -> Fraction:
                     for leg in routes.legs(what, layer, micro_batch, group=(stage, number), ranks=group):
                         total += int(leg.sum() - np.trace(leg)) * token * (2 + int(job.recompute))
     return Fraction(total)
+
+
+def test_two_micro_batches_are_reduced_at_once_where_they_go_both_ways() -> None:
+    """DualPipe with ZeRO-2, every micro-batch reduced: one of each way together, half as often."""
+    how = {"tied": False, "recompute": True, "regather": False, "accumulate": False, "context": "ring"}
+    entry = entry_of(
+        {"tp": 1, "sp": False, "cp": 1, "dp": 4, "pp": 4, "zero": 2},
+        {**how, "gradient_bytes": 2},
+        None,
+        {"schedule": "dualpipe", "two_batch_overlap": False, "steps": 1, "bucket": None, "eager": True},
+    )
+    rows = [row for row in dualpipe_volumes(entry.job, stage=0) if row.dimension == "dp"]
+    for what, count in (("gradients", entry.job.micro_batches // 2), ("weights", 1)):
+        assert [row.count for row in rows if row.what == what] == [count, count]
+    scenario = fabric.Scenario(
+        topology=fabric.LeafSpine(leaves=2, spines=2, hosts_per_leaf=HOSTS // 2),
+        traffic=[entry],
+        record=Record(packets=PacketRecord(ports=("host*",))),
+    )
+    check_bytes(entry, run_step(scenario, progress=False))

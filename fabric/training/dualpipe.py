@@ -1,8 +1,9 @@
 """What DualPipe makes a rank send: every stage has two chunks of the model, and micro-batches go both ways.
 
 Stage r of p runs positions r and p - 1 - r, each for half of the micro-batches; both stages that hold a chunk
-reduce its gradients together, so data groups are twice as large. A tied embedding needs no exchange of its
-own: the first and the last stage hold both copies.
+reduce its gradients together, so data groups are twice as large, and where every micro-batch is reduced, two
+are at once, one of each way. A tied embedding needs no exchange of its own: the first and the last stage hold
+both copies.
 """
 
 from __future__ import annotations
@@ -60,7 +61,10 @@ def dualpipe_volumes(job: TrainingJob, *, stage: int) -> list[Volume]:
             for row in volumes(job, stage=position)
             if row.dimension not in ("dp", "edp", "embedding")
         ]
-        rows += [replace(row, n_ranks=2 * row.n_ranks) for row in data_volumes(job, position)]
+        rows += [
+            replace(row, n_ranks=2 * row.n_ranks, count=max(row.count // 2, 1))
+            for row in data_volumes(job, position)
+        ]
         for row in rows:
             key = (row.dimension, row.what, row.collective, row.size_bytes, row.n_ranks)
             counts[key] = counts.get(key, 0) + row.count
