@@ -44,7 +44,9 @@ __all__ = ["lookahead_ps", "lower", "lower_with_flows"]
 
 WATCHDOG_ACTIONS = ("alert", "drop", "forward")
 """By the number that an engine knows them by."""
-WATCHDOG_FIELDS = ("poll_ps", "detect_polls", "restore_polls", "restores_by_time", "action")
+WATCHDOG_FIELDS = (
+    *("poll_ps", "detect_polls", "restore_polls", "restores_by_time", "action", "drops_ingress"),
+)
 
 
 def lower(
@@ -224,6 +226,7 @@ def _watchdog_fields(watchdog: Watchdog | None) -> dict[str, Any]:
         "watchdog_restore_polls": -(-int(watchdog.restoration) // poll_ps),
         "watchdog_restores_by_time": int(watchdog.restore == "time" and watchdog.action != "alert"),
         "watchdog_action": WATCHDOG_ACTIONS.index(watchdog.action),
+        "watchdog_drops_ingress": int(watchdog.drop_ingress),
     }
 
 

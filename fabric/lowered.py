@@ -335,6 +335,7 @@ class Lowered:
     watchdog_restore_polls: int
     watchdog_restores_by_time: int
     watchdog_action: int
+    watchdog_drops_ingress: int
     pfc_refresh_ps: int
     port_pause_ps: npt.NDArray[np.int64]
     port_pause_holds: npt.NDArray[np.uint8]

@@ -87,16 +87,29 @@ class SweepResult:
         Of training jobs, instead of flows: the time of a step and where it goes.
 
         `done_ps` is when nothing was left to do, the last acknowledgement included, -1 if the run ended
-        before. `fct_*_ps` are times of the flows that were delivered, -1 if none was;
-        `slowdown_max` is against an empty network, and no number if none was.
+        before. Where several jobs of collectives run beside each other, each has the time of its longest
+        operation (`training_ps`), -1 if none was done. `fct_*_ps` are times of the flows that were
+        delivered, -1 if none was; `slowdown_max` is against an empty network, and no number if none was.
         """
         trains = bool(self.results) and all("steps" in result.tables for result in self.results)
         numbers = _step_numbers if trains else _numbers
+        jobs = () if trains else self.jobs
         rows = [
-            {**one.labels, **numbers(result)} for one, result in zip(self.runs, self.results, strict=True)
+            {**one.labels, **_job_times(result, jobs), **numbers(result)}
+            for one, result in zip(self.runs, self.results, strict=True)
         ]
         columns = {key: [row[key] for row in rows] for key in (rows[0] if rows else {})}
-        return Table(columns, name=self.name or "sweep", optional=[name for name in TIMES if name in columns])
+        optional = [name for name in (*TIMES, *map(job_column, jobs)) if name in columns]
+        return Table(columns, name=self.name or "sweep", optional=optional)
+
+    @property
+    def jobs(self) -> tuple[str, ...]:
+        """Jobs that run beside each other in every run, which have columns of their own; none if one does."""
+        each = [[row["job"] for row in result.summary["collectives"]] for result in self.results]
+        names = tuple(
+            dict.fromkeys(name for name in (each[0] if each else ()) if all(name in one for one in each))
+        )
+        return names if len(names) > 1 else ()
 
     def __str__(self) -> str:
         """The table, without the columns in which no run has a value."""
@@ -324,6 +337,16 @@ def _numbers(result: Result) -> dict[str, Any]:
         "retransmitted": int(summary["retransmitted"]),
         "status": result.status,
     }
+
+
+def job_column(job: str) -> str:
+    """The column of a job's time."""
+    return f"{job}_ps"
+
+
+def _job_times(result: Result, jobs: Sequence[str]) -> dict[str, int]:
+    longest = {row["job"]: row["max_ps"] for row in result.summary["collectives"]}
+    return {job_column(job): -1 if longest[job] is None else int(longest[job]) for job in jobs}
 
 
 def _step_numbers(result: Result) -> dict[str, Any]:

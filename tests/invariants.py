@@ -75,8 +75,12 @@ class Outcome:
 
     @property
     def last_start_ps(self) -> int:
-        """No frame began after this instant."""
-        return self.until_ps - 1 if self.reason == "UNTIL" else self.counters["end_ps"]
+        """No frame began after this instant: the last arrival, or the last loss of what was on a link."""
+        if self.reason == "UNTIL":
+            return self.until_ps - 1
+        return max(
+            self.counters["end_ps"], int(changes_of(self.lowered, FaultKind.DOWN)["time_ps"].max(initial=0))
+        )
 
 
 def check_invariants(outcome: Outcome) -> None:

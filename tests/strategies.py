@@ -159,11 +159,13 @@ def watchdogs(*, often: bool = False) -> st.SearchStrategy[Watchdog | None]:
     @st.composite
     def drawn(draw: st.DrawFn) -> Watchdog:
         poll_ps = pick(draw, (5_000_000, 1_234_567, 32_000_000))
+        action = pick(draw, ("drop", "forward", "alert"))
         return Watchdog(
             poll=poll_ps,
             detection=poll_ps * draw(st.integers(1, 3)),
             restoration=poll_ps * draw(st.integers(1, 3)) + 1,
-            action=pick(draw, ("drop", "forward", "alert")),
+            action=action,
+            drop_ingress=action == "drop" and draw(st.booleans()),
             restore=pick(draw, ("quiet", "time")),
         )
 

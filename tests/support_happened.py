@@ -32,7 +32,7 @@ EXPECTED = (
     *("rate changes", "link loss", "headroom full", "egress threshold", "pool full", "TTL expired"),
     *("spray_random", "spray_round_robin", "adaptive", "flowlet", "pins"),
     *("selective repeat", "delayed ACKs", "paths in turn", "random paths"),
-    *("flows in turn", "ties by start", "cut-through", "PAUSE repeated", "PAUSE run out"),
+    *("PAUSE repeated", "PAUSE run out", "flows in turn", "ties by start", "cut-through"),
 )
 EXPECTED_OF_FAILURES = (
     *("no route", "link down", "lost on links", "links come up", "other rates", "other losses", "storms"),

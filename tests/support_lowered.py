@@ -227,6 +227,7 @@ def small_lowered(
         watchdog_restore_polls=1,
         watchdog_restores_by_time=0,
         watchdog_action=1,
+        watchdog_drops_ingress=0,
         pfc_refresh_ps=0,
         port_pause_ps=np.zeros(0, np.int64),
         port_pause_holds=np.zeros(0, np.uint8),

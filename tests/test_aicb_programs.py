@@ -9,12 +9,17 @@ import numpy as np
 import pytest
 
 import fabric
+from fabric._core import Engine
 from fabric.cli import main
 from fabric.errors import SpecError
 from fabric.formats import recognise
 from fabric.formats.aicb import read_aicb
+from fabric.lower import lower
+from fabric.training import PassTimes, build_schedule, execute
 from fabric.workload.aicb import import_aicb
 from fabric.workload.aicb_groups import aicb_groups
+from fabric.workload.aicb_micro_batches import micro_batches
+from fabric.workload.job import Job
 from fabric.workload.program import Program
 
 TRAINING = "HYBRID_TRANSFORMER_FWD_IN_BCKWD"
@@ -113,6 +118,71 @@ class TestOrder:
         assert "BROADCAST" in said[0]
         assert "messages between 2 stages, 77 bytes each" in said[1]
         assert "dependency" in said[2]
+
+
+class TestPipeline:
+    """Two stages of two ranks, two micro-batches of two rows each between rows that stand once."""
+
+    HEADER = "model_parallel_NPU_group: 2 pp: 2 ga: 2 all_gpus: 4 pp_comm: 4000"
+
+    def file(self, folder: Path, *, header: str = HEADER, policy: str = TRAINING) -> Path:
+        inside = row("5000 NONE 0", "6000 NONE 0", "4000 NONE 0").replace(" 100", " 0")
+        once = row("0 NONE 0", "0 NONE 0", "0 NONE 0").replace(" 100", " 0")
+        rows = [once, *[inside] * 4, once]
+        names = ["norm", *["in", "out"] * 2, "loss"]
+        named = [f"{name} -1 {each}" for name, each in zip(names, rows, strict=True)]
+        file = folder / "workload.txt"
+        file.write_text("\n".join([f"{policy} {header}", str(len(rows)), *named]))
+        return file
+
+    def test_stages_send_each_micro_batch_on_and_its_gradient_back(self, tmp_path: Path) -> None:
+        program, remarks = import_aicb(self.file(tmp_path))
+        assert not remarks
+        assert micro_batches(read_aicb(self.file(tmp_path))) == [range(1, 3), range(3, 5)]
+        first, second = story(program, 0), story(program, 2)
+        assert [each.split(" after")[0] for each in first] == [
+            *["C5000", "C5000", "broadcast 4000"] * 2,
+            *["broadcast 4000"] * 2,
+            *["C6000", "C4000"] * 4,
+        ]
+        assert first[2:4] == ["broadcast 4000 after [1]", "C5000 after [1]"]
+        assert second[:3] == ["broadcast 4000", "broadcast 4000", "C5000 after [0]"]
+        pairs = [program.ranks_of(number).tolist() for number in np.flatnonzero(program.size_bytes == 4000)]
+        assert pairs == [[0, 2], [1, 3]] * 2 + [[2, 0], [3, 1]] * 2
+
+    def test_a_step_takes_as_long_as_gpipe(self, tmp_path: Path) -> None:
+        """(m + p - 1)(F + B) where messages take no time, less a gradient of weights that none waits for."""
+        program, _ = import_aicb(self.file(tmp_path))
+        scenario = fabric.Scenario(
+            topology=fabric.SingleSwitch(hosts=2), traffic=[fabric.Permutation(size="1KB")]
+        )
+        engine = Engine(lower(scenario, jobs=[Job(program=program, hosts=np.zeros(4, dtype=np.int64))]))
+        engine.run()
+        left = engine.columns()["task_left_ps"]
+        stage = PassTimes(forward=10_000, backward=20_000)
+        schedule = build_schedule("gpipe", stages=2, micro_batches=2)
+        assert left.min() >= 0
+        assert left.max() / 1000 == execute(schedule, stage).makespan - 4_000
+
+    @pytest.mark.parametrize(
+        ("header", "n_ranks", "words"),
+        [
+            (HEADER.replace("ga: 2", "ga: 3"), None, "equal micro-batches as ga says (3, of at least 2)"),
+            (HEADER.replace("ga: 2", "ga: 1"), None, "equal micro-batches as ga says (1, of at least 2)"),
+            (HEADER, 2, "2 ranks are one stage"),
+        ],
+    )
+    def test_messages_that_are_left_out(
+        self, tmp_path: Path, header: str, n_ranks: int | None, words: str
+    ) -> None:
+        program, (remark,) = import_aicb(self.file(tmp_path, header=header), n_ranks=n_ranks)
+        assert words in str(remark)
+        assert "messages between 2 stages, 4000 bytes each" in str(remark)
+        assert not (program.size_bytes == 4000).any()
+
+    def test_inference_sends_forward_alone(self, tmp_path: Path) -> None:
+        program, _ = import_aicb(self.file(tmp_path, policy="DISTRIBUTED_INFERENCE"))
+        assert (program.size_bytes == 4000).sum() == 4
 
 
 class TestGroups:

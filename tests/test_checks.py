@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 from test_deadlock_check import clos_of
 
+import fabric
 from fabric.analysis.deadlock import find_route_set
 from fabric.checks import check_scenario
-from fabric.checks.lints import even_load_bytes
+from fabric.checks.lints.loads import even_load_bytes
 from fabric.cli import main
 from fabric.errors import SpecError
 from fabric.spec import (
@@ -21,15 +22,18 @@ from fabric.spec import (
     Flows,
     Incast,
     LeafSpine,
+    NoCongestionControl,
     Pfc,
     Pin,
     Poisson,
+    Record,
     Routing,
     Scenario,
     SingleSwitch,
     Switch,
     TrafficClass,
     Transport,
+    Watchdog,
 )
 
 FABRIC = LeafSpine(leaves=4, spines=2, hosts_per_leaf=2)
@@ -52,6 +56,26 @@ class TestLints:
         report = check_scenario(scenario(), single=False)
         assert [each.level for each in report.lints] == ["note"]
         assert report.lints[0].path == "transport.control_class"
+
+    def test_watchdog(self) -> None:
+        """8 into 1: 8 times 100 KB and 87,578 B of headroom at 400 Gbit/s, 30.012 us; no pause is longer."""
+        many = {
+            "topology": SingleSwitch(hosts=9),
+            "traffic": [Incast(senders=8, size="1MB")],
+            "transport": Transport(congestion=NoCongestionControl()),
+        }
+        longest_ps = 8 * (100_000 + 87_578) * 20
+
+        def switch(detection_ps: int) -> Switch:
+            dog = Watchdog(poll=detection_ps, detection=detection_ps, restoration=detection_ps)
+            return Switch(pfc=Pfc(xoff="100KB"), ecn=False, watchdog=dog)
+
+        assert paths(**many, switch=switch(longest_ps)) == set()
+        assert paths(**many, switch=switch(longest_ps - 1)) == {"switch.watchdog.detection"}
+        run = fabric.run(scenario(**many, switch=switch(longest_ps), record=Record(pauses=True)))
+        pauses = run.pauses["end_ps"] - run.pauses["begin_ps"]
+        assert 0.8 * longest_ps < pauses.max() <= longest_ps
+        assert len(run.watchdog) == 0
 
     def test_headroom(self) -> None:
         bound = 112_578
@@ -288,6 +312,8 @@ class TestCommandLine:
         assert "leaf2->spine0 -> spine0->leaf3 -> leaf3->spine1 -> spine1->leaf2 -> leaf2->spine0" in printed
         assert "host2 -> leaf1 -> spine0 -> leaf3 -> spine1 -> leaf0 -> host0" in printed
         assert main(["check", "small.toml", *failures, "--remedy", "up-down"]) == 0
+        printed = capsys.readouterr().out
+        assert "never up again after down (2 pairs of switch and destination lose their path)" in printed
         assert main(["check", "small.toml", *failures, "--routes", "traffic"]) == 0
 
     def test_what_fails_must_exist(self, capsys: pytest.CaptureFixture[str]) -> None:

@@ -97,6 +97,17 @@ def test_workloads_are_sent(name: str, ranks: int) -> None:
     assert int(result.operations["sent_bytes"].sum()) == expected > 0
 
 
+@pytest.mark.exhaustive
+def test_the_large_workload_goes_through_its_stages() -> None:
+    """All twelve stages, 32 ranks each: the first micro-batch is sent on when the first stage is through."""
+    result = run("simai/workload_analytical.txt", hosts=384, ranks=384, until="200ms")
+    operations = result.operations
+    sent = operations[(operations["collective"] == "broadcast") & (operations["size_bytes"] == 50331648)]
+    assert len(sent) == 2 * 11 * 24 * 32
+    assert sent["left_ps"][sent["left_ps"] >= 0].tolist() != []
+    assert (sent["left_ps"] >= 0).sum() == 32
+
+
 def test_the_large_workload_begins() -> None:
     """One stage of twelve, one expert group: 32 of its 9216 ranks, the first 20 ms of a step."""
     result = run("simai/workload_analytical.txt", hosts=32, ranks=32, until="20ms")

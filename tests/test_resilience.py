@@ -256,6 +256,12 @@ class TestCommandLine:
         assert row[0] == "*->host*"
         assert target.stat().st_size > 10_000
 
+    def test_pictures_have_a_known_format(self, capsys: pytest.CaptureFixture[str]) -> None:
+        assert main(["failures", self.FILE, "--draw", "--out", "x.jpg", *self.SMALL]) == 2
+        printed = capsys.readouterr()
+        assert "--out: 'x.jpg'" in printed.err
+        assert printed.out == "", "before anything runs"
+
     def test_out_wants_something_to_draw(self, capsys: pytest.CaptureFixture[str]) -> None:
         assert main(["failures", self.FILE, "--cost", "--out", "x.png"]) == 2
         assert "--draw or --redundancy" in capsys.readouterr().err

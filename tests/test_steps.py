@@ -20,7 +20,6 @@ from fabric.training import (
     Slowdown,
     TokenRoutes,
     bubble_time,
-    choose_experts,
     scaled_token_bytes,
 )
 
@@ -40,11 +39,7 @@ class TestTime:
         bubble = bubble_time(name, stages=stages, chunks=vpp, times=whole)
         found = ideal_ps(entry) / MS
         closed = micro_batches * 3 * layers + bubble
-        if name != "dualpipe":
-            assert found == pytest.approx(closed)
-        else:
-            """The forward of a pair leaves when it is done, half a layer's pass before the pair's end."""
-            assert closed - 0.5 * (stages / 2 - 1) <= found <= closed
+        assert found == closed
 
     @pytest.mark.parametrize("parallelism", [{"dp": 4}, {"tp": 2, "pp": 2}, {"pp": 4, "zero": 1}])
     def test_parts_add_up_to_the_step(self, parallelism: dict[str, Any]) -> None:
@@ -182,36 +177,6 @@ class TestExperts:
         trace.write_text("0,9\n")
         with pytest.raises(SpecError, match="0 to 7"):
             TokenRoutes(job=job, router=Router(choice="trace", file=str(trace)), server_of=server_of)
-
-    @pytest.mark.slow
-    def test_dispatch_on_eight_servers_lands_where_measured(self) -> None:
-        """Over both legs NICs carry 43 to 51 GB/s (DeepEP, 16 and 64 ranks).
-
-        DeepEP counts the copies for a token's own server, too: 51 and 50 GB/s for 64 ranks, of which NICs
-        carry seven eighths. Counted so, ours are 6 to 8 % faster: these NICs have no kernels to wait for.
-        """
-        file = Path(__file__).resolve().parent.parent / "scenarios" / "moe_node_limited.toml"
-        base = fabric.load_scenario(file)
-        report = run_step(base.replace(sweep={}), progress=False)
-        tasks = report.tasks[report.tasks["dimension"] == "ep"]
-        ways = list(dict.fromkeys(tasks["operation"].tolist()))
-        assert [tasks["what"][tasks["operation"] == way][0] for way in ways] == ["dispatch", "combine"] * 2
-        routes = self.routes(tokens=4096, router=base.traffic[0].router)  # type: ignore[union-attr]
-        between = routes.legs("dispatch", 0, 0, group=(0, 0), ranks=np.arange(64))[0]
-        weights = np.ones(256) / 256
-        choices = [
-            choose_experts(weights, tokens=4096, top_k=8, groups=8, groups_per_token=4, rank=rank)
-            for rank in range(64)
-        ]
-        servers = np.mean([len({one // 32 for one in row}) for row in np.concatenate(choices).tolist()])
-        for way, token, published in ((ways[0], 7392, 51e9), (ways[1], 14336, 50e9)):
-            own = tasks[tasks["operation"] == way]
-            seconds = (own["left_ps"].max() - own["ready_ps"].min()) / 1e12
-            carried = between.sum() / 64 * token / seconds
-            assert 43e9 < carried < 51e9
-            assert 0.95 < carried / (50e9 * 4096 / 4178) < 1
-            counted = servers * 4096 * token / seconds
-            assert 1.06 < counted / published < 1.08
 
     @staticmethod
     def routes(*, tokens: int, router: Router) -> TokenRoutes:

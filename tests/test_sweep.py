@@ -176,6 +176,26 @@ def test_a_sweep_without_flows_says_when_all_is_done() -> None:
     assert "flows" not in str(swept.results[0])
 
 
+def test_jobs_beside_each_other_have_columns_of_their_own() -> None:
+    ring = {"collective": "all_reduce", "algorithm": "ring", "size": "1MB"}
+    two = fabric.Scenario(
+        topology=fabric.SingleSwitch(hosts=8),
+        traffic=[
+            fabric.Collective(name="training", hosts="host[0-3]", **ring),
+            fabric.Collective(name="batch", hosts="host[4-7]", **ring),
+        ],
+        sweep={"traffic[1].size": ["1MB", "2MB"]},
+    )
+    swept = fabric.run_sweep(two, progress=False)
+    assert swept.jobs == ("training", "batch")
+    for one, result in zip(swept.table, swept.results, strict=True):
+        took = result.operations["duration_ps"].tolist()
+        assert [one["training_ps"], one["batch_ps"]] == took
+    assert swept.table["batch_ps"][1] > 1.5 * swept.table["batch_ps"][0]
+    panels = comparison(swept.table, axes=swept.axes, columns=("training_ps", "batch_ps"))
+    assert [panel.get_title(loc="left") for panel in panels] == ["training", "batch"]
+
+
 class TestCommand:
     @pytest.fixture(autouse=True)
     def _in_a_folder(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

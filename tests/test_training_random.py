@@ -86,7 +86,7 @@ def entry_of(
     parallelism: dict[str, Any] = {**layout, "sp": sequence_parallel}
     if experts is not None:
         model["experts"] = {
-            **{"count": 8, "top_k": 2, "ffn": 32},
+            **{"count": 16, "top_k": 2, "ffn": 32},
             **{name: experts[name] for name in ("shared", "dense_layers")},
         }
         share = layout["dp"] * layout["cp"]

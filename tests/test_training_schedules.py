@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from fabric.errors import SpecError
 from fabric.training import (
@@ -101,6 +103,43 @@ def test_no_order_waits_for_itself_and_bubbles_are_as_stated(p: int) -> None:
             line = execute(made("dualpipe", p=p, m=m), WHOLE)
             assert line.bubble == bubble_time("dualpipe", stages=p, times=WHOLE), m
             assert line.messages == 2 * (p - 1) * m
+
+
+DURATIONS = st.integers(1, 40)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(1, 12), st.integers(0, 8), DURATIONS, DURATIONS, DURATIONS)
+def test_zero_bubble_is_exact_for_any_times(p: int, more: int, f: int, i: int, w: int) -> None:
+    """Published is (p-1)(F+B-2W): for a weight pass that fits in where others would wait."""
+    times = PassTimes(forward=f, backward=i + w, weight=w)
+    closed = bubble_time("zb1p", stages=p, times=times)
+    assert execute(made("zb1p", p=p, m=p + more), times).bubble == closed
+    if w <= min(f, i):
+        assert closed == (p - 1) * (f + i + w - 2 * w)
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.integers(1, 6), st.integers(0, 6), DURATIONS, DURATIONS, DURATIONS, st.integers(0, 39))
+def test_dualpipe_is_exact_for_any_times(half: int, more: int, f: int, i: int, w: int, won: int) -> None:
+    """Published is (p/2-1)(F&B+B-3W): for a forward as long as the input part of a backward.
+
+    It is the idle time of the middle stages. Others have fewer pairs, and so less of what these win.
+    """
+    p, m = 2 * half, 4 * half + 2 * more
+    pair = f + i + w - won % min(f, i + w)
+    times = PassTimes(forward=f, backward=i + w, weight=w, pair=pair)
+    schedule = made("dualpipe", p=p, m=m)
+    line, closed = execute(schedule, times), bubble_time("dualpipe", stages=p, times=times)
+    middle = line.idle[half - 1]
+    assert middle == line.idle[half] == max(line.idle) >= closed
+    if w <= i:
+        assert middle == closed
+        if f == i:
+            assert middle == (p / 2 - 1) * (pair + i + w - 3 * w)
+    pairs = [sum(len(slot) == 2 for slot in slots) for slots in schedule.slots]
+    for stage, idle in enumerate(line.idle):
+        assert middle - idle == (pairs[half] - pairs[stage]) * (f + i + w - pair)
 
 
 @pytest.mark.parametrize("m", [1, 2, 5, 16])

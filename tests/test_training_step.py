@@ -112,15 +112,23 @@ def test_a_step_sends_its_volumes(layout: dict[str, int], how: dict[str, Any], c
             assert abs(sent - float(wanted)).max() <= 2 * len(step.dimension)
 
 
-@pytest.mark.parametrize("name", ["gpipe", "1f1b", "interleaved", "zb1p"])
-@pytest.mark.parametrize("pp", [1, 2, 4])
-def test_compute_follows_the_schedule(name: str, pp: int) -> None:
+SCHEDULED = [
+    (name, pp, overlap)
+    for name in ("gpipe", "1f1b", "interleaved", "zb1p", "dualpipe")
+    for pp in (1, 2, 4)
+    for overlap in (False, True)
+    if name != "dualpipe" or (pp > 1 and not overlap)
+]
+
+
+@pytest.mark.parametrize(("name", "pp", "overlap"), SCHEDULED)
+def test_compute_follows_the_schedule(name: str, pp: int, overlap: bool) -> None:
     vpp = 2 if name == "interleaved" else 1
     job = job_of({"tp": 2, "dp": 2, "pp": pp, "vpp": vpp}, global_batch=16)
     step = build_step(
         job,
         times=StepTimes(forward_ps=1000, backward_ps=2000, weight_ps=1000, update_ps=7),
-        plan=StepPlan(schedule=name),
+        plan=StepPlan(schedule=name, two_batch_overlap=overlap),
     )
     layers = 8 / (pp * vpp)
     chunk = PassTimes(forward=1000 * layers, backward=2000 * layers, weight=1000 * layers)

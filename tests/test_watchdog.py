@@ -27,6 +27,7 @@ from fabric.spec import (
     Scenario,
     SingleSwitch,
     Switch,
+    ThroughputRecord,
     Transport,
     Watchdog,
 )
@@ -43,6 +44,7 @@ def storm(
     engine: Literal["native", "reference"] = "native",
     until_us: float = 3_000,
     size: str = "4MB",
+    more: tuple[Flow, ...] = (),
     **watchdog: Any,
 ) -> fabric.Result:
     """host1 and host2 send to host0, which begins to pause everybody."""
@@ -54,11 +56,19 @@ def storm(
         transport=Transport(congestion=NoCongestionControl(), reliability=GoBackN(rto="50us")),
         traffic=(
             Flows(
-                flows=tuple(Flow(source=f"host{host}", destination="host0", size=size) for host in (1, 2)),
+                flows=(
+                    *(Flow(source=f"host{host}", destination="host0", size=size) for host in (1, 2)),
+                    *more,
+                ),
             ),
         ),
         failures=(PfcStorm(host="host0", at=round(at_us * US), **lasts),),
-        record=Record(queues=QueueRecord(delta=1), drops=True, pauses=True),
+        record=Record(
+            queues=QueueRecord(delta=1),
+            drops=True,
+            pauses=True,
+            throughput=ThroughputRecord(interval="1us"),
+        ),
         run=Run(until=f"{until_us}us"),
     )
     return fabric.run(scenario, engine=engine)
@@ -136,6 +146,26 @@ class TestWhatIsDropped:
         assert queue[queue["time_ps"] >= when]["queue_bytes"].max() == 0
 
     @pytest.mark.parametrize("engine", ENGINES)
+    @pytest.mark.parametrize("drop_ingress", [False, True])
+    def test_what_comes_in_at_the_port_and_goes_elsewhere(self, drop_ingress: bool, engine: Any) -> None:
+        """host0, which pauses its switch for good, sends to host1: dropped if so asked, from the poll on."""
+        backwards = Flow(source="host0", destination="host1", size="40MB")
+        result = storm(
+            at_us=20, lasts_us=None, engine=engine, more=(backwards,), until_us=600, drop_ingress=drop_ingress
+        )
+        ((_, detected_ps),) = events(result)
+        drops = result.drops
+        data = drops[(drops["flow"] == 2) & (drops["kind"] == "DATA")]
+        assert (len(data) > 0) == drop_ingress
+        if drop_ingress:
+            assert data["time_ps"].min() >= detected_ps
+            assert set(data["link"].tolist()) == {"switch0->host0"}
+            assert set(data["reason"].tolist()) == {"watchdog"}
+            received = result.throughput.where(link="switch0->host1")
+            after = received["tx_bytes"][received["time_ps"] > detected_ps + 20 * US]
+            assert after.sum() == 0, "nothing of it is forwarded"
+
+    @pytest.mark.parametrize("engine", ENGINES)
     def test_later_arrivals_until_it_is_restored(self, engine: Any) -> None:
         result = storm(at_us=20, lasts_us=1_000, engine=engine, until_us=20_000)
         (_, detected_ps), (_, restored_ps) = events(result)
@@ -184,3 +214,5 @@ class TestDeadlocks:
             Watchdog(poll="500us", detection="200us", restoration="1ms")
         with pytest.raises(fabric.SpecError, match=r"detection"):
             Watchdog(detection="0us", poll="0us")
+        with pytest.raises(fabric.SpecError, match=r'drop_ingress.*action "drop" \(not "forward"\)'):
+            Watchdog(action="forward", drop_ingress=True)

@@ -54,6 +54,8 @@ class ClassCheck:
     ----------
     classes : tuple of str
     verdict : Verdict
+    applied : Remedy or None
+        What the routes were judged with.
     remedies : tuple of Remedy
         What would break the cycle, if there is one.
     single : SingleFailures or None
@@ -62,6 +64,7 @@ class ClassCheck:
 
     classes: tuple[str, ...]
     verdict: Verdict
+    applied: Remedy | None = None
     remedies: tuple[Remedy, ...] = ()
     single: SingleFailures | None = None
 
@@ -173,7 +176,7 @@ def _check(
     routes, demands = routes_after(failure)
     if apply is not None:
         chosen = remedy(apply, routes, demands=demands, lifetime=lifetime)
-        return ClassCheck(classes=names, verdict=chosen.verdict)
+        return ClassCheck(classes=names, verdict=chosen.verdict, applied=chosen)
     verdict = check_deadlock(routes, demands=demands, lifetime=lifetime)
     if verdict.can_deadlock:
         found = tuple(remedies(routes, demands=demands, lifetime=lifetime))

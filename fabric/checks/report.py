@@ -173,6 +173,8 @@ def _cable_of(network: Network, host: int) -> str:
 def _class_lines(each: ClassCheck) -> Iterator[str]:
     noun = "class" if len(each.classes) == 1 else "classes"
     yield f"  {noun} {', '.join(each.classes)}: {each.verdict.reason}"
+    if each.applied is not None:
+        yield f"    with {each.applied.what} ({each.applied.price})"
     for step in each.verdict.cycle:
         yield f"    {step.link} waits for {step.waits_for}: {step.route}"
     for remedy in each.remedies:

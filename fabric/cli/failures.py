@@ -55,6 +55,8 @@ def _failures(options: argparse.Namespace) -> int:
     target = out_path(options)
     if target is not None and not (options.draw or options.redundancy):
         raise FabricError("--out goes with --draw or --redundancy, which draw something")
+    if target is not None:
+        image_format_of(target)  # what cannot be written is said before anything runs
     if options.draw and target is None:
         target = Path(f"{file_name(scenario.name, options.scenario)}-throughput.png")
     print(file_name(scenario.name, options.scenario))

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 __all__ = ["add", "run_combinations", "swept"]
 
+MOST_JOBS = 3
+"""Panels of jobs beside each other in the picture of a sweep."""
 FEW_SIZES = 6
 """Different sizes of flows up to which completion times say more than slowdown by size."""
 
@@ -124,14 +126,16 @@ def swept(scenario: Scenario, axes: Sequence[str]) -> Scenario:
 
 
 def _compared(sweep: SweepResult) -> Axes:
-    """Return the picture of a sweep: steps of training jobs, else what flows or programs took, and queues."""
+    """Return the picture of a sweep: steps of training jobs, else what jobs or flows took, and queues."""
     from fabric.plot import comparison, step_shares
+    from fabric.sweep import job_column
 
     table = sweep.table
     if "step_ps" in table:
         return step_shares(table, axes=sweep.axes, title_text=sweep.name, note=sweep.question)
-    shown = "fct_max_ps" if (table["fct_max_ps"] >= 0).any() else "done_ps"
-    return comparison(table, axes=sweep.axes, columns=(shown, "queue_peak_bytes"), note=sweep.question)[0]
+    shown = ["fct_max_ps" if (table["fct_max_ps"] >= 0).any() else "done_ps"]
+    shown = [job_column(job) for job in sweep.jobs[:MOST_JOBS]] or shown
+    return comparison(table, axes=sweep.axes, columns=(*shown, "queue_peak_bytes"), note=sweep.question)[0]
 
 
 def run_combinations(

@@ -23,6 +23,7 @@ cdef take_watchdog(World* w, object lowered):
     w.watchdog.restore_polls = lowered.watchdog_restore_polls
     w.watchdog.restores_by_time = lowered.watchdog_restores_by_time
     w.watchdog.action = lowered.watchdog_action
+    w.watchdog.drops_ingress = lowered.watchdog_drops_ingress
 
 
 cdef take_quanta(World* w, _Memory memory, object lowered):

@@ -7,7 +7,8 @@
 # paused it (SONiC), or after a time (Junos). Nothing is begun here: ports that may send start by themselves.
 #
 # A queue whose frames are dropped is closed by what its port shows: a threshold at the egress below
-# everything, so that the common path of a frame does not know of watchdogs.
+# everything, so that the common path of a frame does not know of watchdogs. Where what comes in at the port is
+# dropped as well, the link that ends there says so, as one does that loses frames.
 
 from libc.stdlib cimport calloc, malloc
 from libc.string cimport memcpy
@@ -16,7 +17,7 @@ from fabric.engine.buffer cimport profile_of, release
 from fabric.engine.node cimport Node
 from fabric.engine.packet cimport PFC_RESUME, Packet
 from fabric.engine.pfc cimport begin_pause, end_pause, queue_pfc
-from fabric.engine.port cimport RECORD_QUEUE, ClassQueue, Port
+from fabric.engine.port cimport LINK_CLOSED, RECORD_QUEUE, ClassQueue, Port
 from fabric.engine.profile cimport ClassProfile
 from fabric.engine.queues cimport queue_front, queue_pop
 from fabric.engine.recorder cimport append_row, make_row, record_drop, record_queue
@@ -73,6 +74,15 @@ cdef inline bint show_closed(World* w, u32 port, u8 c, bint closed) noexcept nog
     return True
 
 
+cdef inline void close_ingress(World* w, u32 port) noexcept nogil:
+    """Whether a switch has to look at what comes in at a port: frames of some class are dropped."""
+    cdef u32 c
+    w.gates[port].link.tag &= ~<u32>LINK_CLOSED
+    for c in range(w.n_classes):
+        if w.watchdog.drops_ingress and w.watchdog.queues[port * w.n_classes + c].mitigated:
+            w.gates[port].link.tag |= LINK_CLOSED
+
+
 cdef inline void drop_queue(World* w, Node* n, u32 local, u8 c) noexcept nogil:
     """Drops all that waits in a class queue, which may let senders go on."""
     cdef u32 port = n.port_base + local, index = port * w.n_classes + c
@@ -115,6 +125,7 @@ cdef inline void mitigate(World* w, Node* n, u32 local, u8 c) noexcept nogil:
             w.out_of_memory = 1
             return
         drop_queue(w, n, local, c)
+        close_ingress(w, port)
     write_event(w, port, c, WATCHDOG_DETECTED, w.queues[index].drops - drops, size_bytes)
     touch(w, port, w.now_ps)
 
@@ -129,6 +140,7 @@ cdef inline void restore(World* w, Node* n, u32 local, u8 c) noexcept nogil:
     if w.watchdog.action == WATCHDOG_DROP and not show_closed(w, port, c, False):
         w.out_of_memory = 1
         return
+    close_ingress(w, port)
     if w.watchdog.action != WATCHDOG_ALERT and watched.paused:
         begin_pause(w, port, &w.ports[port], c, w.now_ps)
     write_event(w, port, c, WATCHDOG_RESTORED, 0, w.queues[index].bytes)

@@ -27,7 +27,8 @@ cdef enum PortOdd:
     ODD_TRUNK = 32              # a port of a switch to a switch, where deadlock is looked for
 
 cdef enum LinkTag:
-    LINK_WAKE_BIT = 0x7FFFFFFF  # the peer's wake bit, counted over all wake words
+    LINK_WAKE_BIT = 0x3FFFFFFF  # the peer's wake bit, counted over all wake words
+    LINK_CLOSED = 0x40000000    # frames of some class are dropped where it ends, by a watchdog
     LINK_LOSES = 0x80000000     # frames are lost on the link
 
 cdef struct Port:

@@ -16,7 +16,7 @@ from fabric.engine.link cimport lost_on_link, transmit
 from fabric.engine.node cimport TIMER_PFC_EFFECT, Node, timer_pop
 from fabric.engine.packet cimport PFC, PFC_PAUSE, PFC_RESUME, SPARE_STAMPED, Packet
 from fabric.engine.pfc cimport acts_later, note_backlog, send_pfc, take_pfc
-from fabric.engine.port cimport LINK_LOSES, RECORD_QUEUE, ClassQueue, Gate, Ingress, PauseStat, Port
+from fabric.engine.port cimport LINK_CLOSED, LINK_LOSES, RECORD_QUEUE, ClassQueue, Gate, Ingress, PauseStat, Port
 from fabric.engine.profile cimport ECN_AT_ENQUEUE, ClassProfile
 from fabric.engine.queues cimport queue_push
 from fabric.engine.recorder cimport fingerprint_arrival, record_drop, record_queue
@@ -183,6 +183,20 @@ cdef inline void pfc_effect_at_switch(World* w, Node* n, u32 port, u8 traffic_cl
     try_start(w, n, local, p, time_ps)
 
 
+cdef inline bint dropped_on_arrival(World* w, u32 port, const Packet* frame) noexcept nogil:
+    """Whether a frame is lost on the link that ends at a port, or dropped there by a watchdog."""
+    if lost_on_link(w, w.port_peer[port], frame):
+        record_drop(w, w.port_peer[port], frame, frame.time_ps, LINK_LOSS)
+        return True
+    if (
+        w.watchdog.drops_ingress and frame.kind != PFC
+        and w.watchdog.queues[port * w.n_classes + frame.traffic_class].mitigated
+    ):
+        record_drop(w, port, frame, frame.time_ps, WATCHDOG_DROPS)
+        return True
+    return False
+
+
 cdef inline void switch_arrival(World* w, Node* n, u32 local, const Gate* gate, Packet* frame) noexcept nogil:
     """A frame has arrived at a local port at `frame.time_ps`."""
     cdef i64 time_ps = frame.time_ps
@@ -191,8 +205,8 @@ cdef inline void switch_arrival(World* w, Node* n, u32 local, const Gate* gate, 
         fingerprint_arrival(w, port, frame)
     if n.n_paused and n.settle_from_ps <= time_ps:
         settle(w, n, time_ps)
-    if unlikely(gate.link.tag & LINK_LOSES) and lost_on_link(w, w.port_peer[port], frame):
-        record_drop(w, w.port_peer[port], frame, time_ps, LINK_LOSS)
+    if unlikely(gate.link.tag & (LINK_LOSES | LINK_CLOSED)) and dropped_on_arrival(w, port, frame):
+        pass
     elif likely(frame.kind != PFC):
         forward(w, n, local, gate, frame, time_ps)
     elif not acts_later(w, n, port, frame):

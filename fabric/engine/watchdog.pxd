@@ -27,6 +27,7 @@ cdef struct Watchdog:
     u32 restore_polls           # so many quiet ones in a row, or simply so many
     u8 restores_by_time
     u8 action
+    u8 drops_ingress            # as well, what comes in at the port of a queue whose frames are dropped
     u32 mitigated               # queues that are
     Watched* queues             # by pair
     ClassProfile** closed       # by port: what it shows while queues of it are closed

@@ -7,8 +7,8 @@ without a suffix it is the tensor group in the first two and the data group in t
 `_DP_EP` say so themselves.
 
 Sizes are those of the global vector, also of an all-gather. Messages of a pipeline are in no row, only
-their size in the header (`pp_comm`). Source: github.com/aliyun/aicb, `workload_generator/`;
-github.com/aliyun/SimAI, `astra-sim/workload/Workload.cc` (described, not copied).
+their size in the header (`pp_comm`) and the number of micro-batches (`ga`). Source: github.com/aliyun/aicb,
+`workload_generator/`; github.com/aliyun/SimAI, `astra-sim/workload/Workload.cc` (described, not copied).
 """
 
 from __future__ import annotations

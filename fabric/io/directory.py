@@ -126,7 +126,8 @@ def check_target(target: Path) -> None:
     own |= {name + ending for name in DRAWN for ending in PICTURES}
     foreign = [name for name in present if name not in own]
     if foreign:
-        raise FabricError(f"{target}: holds files that are not part of a result: {', '.join(foreign)}")
+        others = f"holds files that are not part of a result: {', '.join(foreign)}"
+        raise FabricError(f"{target}: {others}; choose another directory")
 
 
 def _check_above(target: Path) -> None:

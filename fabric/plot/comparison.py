@@ -151,7 +151,9 @@ def _draw(
     ax.set(xlim=(0, 1.22), xticks=[])
     ax.grid(False)
     ax.spines[["left", "bottom"]].set_visible(False)
-    ax.set_title(WORDS.get(column, column), loc="left", fontsize=NOTE_SIZE + 1, color=GREY, pad=4)
+    ax.set_title(
+        WORDS.get(column, column.removesuffix("_ps")), loc="left", fontsize=NOTE_SIZE + 1, color=GREY, pad=4
+    )
 
 
 def _text(column: str, value: float) -> str:

@@ -47,5 +47,5 @@ def failure_domains(domains: Sequence[Domain], *, ax: Axes | None = None) -> Axe
             ylim=(0.4, len(domains) + 0.6),
         )
         axes.grid(False, axis="y")
-        title(axes, "what the loss of one part takes away", note="the worst part of each kind")
+        title(axes, "What the loss of one part takes away", note="the worst part of each kind")
     return axes

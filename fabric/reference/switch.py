@@ -67,6 +67,9 @@ class Switch(Node):
 
     def on_frame(self, frame: Frame, *, port: Port, now_ps: int) -> None:
         """Route, admit, pause the sender if need be, enqueue."""
+        if self.environment.watchdog.closes_ingress(port, frame.traffic_class):
+            self._drop(frame, port, DropReason.WATCHDOG, now_ps)
+            return
         if frame.ttl == 1:
             self._drop(frame, port, DropReason.TTL_EXPIRED, now_ps)
             return

@@ -3,7 +3,8 @@
 All switches poll at multiples of one period, before anything else of that instant. A queue is *stalled* at a
 poll if it holds frames and its peer has paused it since the poll before, or longer. After so many stalled
 polls in a row it is mitigated: its frames are dropped, and all that come for it; or it ignores PAUSE; or
-nothing but an alert is given. It is restored after so many polls in a row between which the peer has not
+nothing but an alert is given. What comes in at the port of a queue that is dropped may be dropped as well, as
+some switches do. It is restored after so many polls in a row between which the peer has not
 paused it (SONiC), or after a time (Junos). A poll begins no frame: ports that may send because of it
 are tried at that instant, in the order of all starts.
 """
@@ -64,6 +65,7 @@ class Watchdog:
         self._restore_polls = lowered.watchdog_restore_polls
         self._restores_by_time = bool(lowered.watchdog_restores_by_time)
         self._action = lowered.watchdog_action
+        self._drops_ingress = bool(lowered.watchdog_drops_ingress)
         self._clock = clock
         self._recorder = recorder
         self._switches: list[Switch] = []
@@ -111,6 +113,10 @@ class Watchdog:
     def closes(self, port: Port, traffic_class: int) -> bool:
         """Whether what comes for a queue is dropped."""
         return self._action == DROP and (port.number, traffic_class) in self._mitigated
+
+    def closes_ingress(self, port: Port, traffic_class: int) -> bool:
+        """Whether what comes in at a port is dropped, wherever it goes."""
+        return self._drops_ingress and self.closes(port, traffic_class)
 
     def ignores(self, port: Port, traffic_class: int, *, pause: bool, now_ps: int) -> bool:
         """Whether a queue takes no notice of a PAUSE or RESUME that takes effect now."""

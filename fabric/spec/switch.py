@@ -220,6 +220,10 @@ class Watchdog(Spec, frozen=True, kw_only=True):
     action : {"drop", "forward", "alert"}
         "drop" (default): what waits in the queue is dropped, and what comes for it until it is restored.
         "forward": it sends although it is paused. "alert": nothing, but it is in the result.
+    drop_ingress : bool
+        With "drop": also what comes in at the port in that class, wherever it goes. False (default): as
+        SONiC does with buffer profiles since 2022 (sonic-swss, pull requests 2279 and 2304). True: as it did
+        before (326), and as it does where an access list drops (361: Broadcom).
     restore : {"quiet", "time"}
         "quiet" (default, SONiC): once the peer has been quiet for `restoration`. "time" (Junos):
         `restoration` after the detection, whatever the peer does; an alert always ends with "quiet".
@@ -229,12 +233,15 @@ class Watchdog(Spec, frozen=True, kw_only=True):
     restoration: Duration = quantity("200ms")
     poll: Duration = quantity("200ms")
     action: Literal["drop", "forward", "alert"] = "drop"
+    drop_ingress: bool = False
     restore: Literal["quiet", "time"] = "quiet"
 
     def problems(self) -> Iterator[Problem]:
         for name in ("detection", "restoration", "poll"):
             if not 0 < getattr(self, name) <= LONGEST_WATCHDOG_PS:
                 yield name, getattr(self, name), "a duration above 0 and at most 1000s"
+        if self.drop_ingress and self.action != "drop":
+            yield "drop_ingress", self.drop_ingress, f'false, or action "drop" (not "{self.action}")'
         if self.poll > min(self.detection, self.restoration):
             shortest = min(self.detection, self.restoration)
             yield "poll", self.poll, f"at most the shorter of detection and restoration ({shortest})"

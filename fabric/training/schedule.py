@@ -163,9 +163,14 @@ class Timeline:
     messages: int
 
     @property
+    def idle(self) -> tuple[float, ...]:
+        """Time in which each stage does not compute."""
+        return tuple(self.makespan - busy for busy in self.busy)
+
+    @property
     def bubble(self) -> float:
         """Time in which the stage that computes most does not."""
-        return self.makespan - max(self.busy)
+        return min(self.idle)
 
 
 def execute(

@@ -11,8 +11,19 @@ dualpipe       (p/2-1)(F&B+B-3W)           arXiv 2412.19437; github.com/deepseek
 =============  ==========================  ========================================================
 
 F, B and W are the times of one stage and micro-batch: forward, whole backward, its weight part; F&B is a
-forward and a backward run together. The forms hold for equal stages and free messages, and the two last
-ones where W = B - W = F and there are enough micro-batches (m >= p; DualPipe: m >= 2p).
+forward and a backward run together. The forms hold for equal stages and free messages. The two last ones
+are published for F = B - W = W and enough micro-batches (m >= p; DualPipe: m >= 2p); with I = B - W they are
+exact as
+
+=============  ====================================================  ==============================
+zb1p           (p-1)(F+B-2W + max(0, W-min(F,I)))
+dualpipe       (p/2-1)(F&B+B-3W) + max((p/2-1)(F-I), -F)             for W <= I; else at least that
+=============  ====================================================  ==============================
+
+A weight pass longer than what it fills in for delays the next pass; under DualPipe a forward that is longer
+than I sets the pace of the way in, a shorter one lets the backwards catch up, by one forward at most.
+DualPipe's is the idle time of the two stages in the middle: the others run fewer pairs, so where a pair is
+shorter than its two passes they compute for longer.
 """
 
 from __future__ import annotations
@@ -71,7 +82,7 @@ def build_schedule(name: str, *, stages: int, micro_batches: int, chunks: int = 
 
 
 def bubble_time(name: str, *, stages: int, times: PassTimes, chunks: int = 1) -> float:
-    """Return the closed form of a schedule's bubble.
+    """Return the closed form of a schedule's bubble: the idle time of the stage that has most of it.
 
     Parameters
     ----------
@@ -92,12 +103,14 @@ def bubble_time(name: str, *, stages: int, times: PassTimes, chunks: int = 1) ->
     """
     if name not in SCHEDULES:
         raise SpecError("schedule", name, f"one of {', '.join(SCHEDULES)}")
-    both = times.forward + times.backward
+    forward, backward, weight = times.forward, times.backward, times.weight
+    both, inputs = forward + backward, backward - weight
     if name == "dualpipe":
         pair = both if times.pair is None else times.pair
-        return (stages / 2 - 1) * (pair + times.backward - 3 * times.weight)
+        ways = stages / 2 - 1
+        return ways * (pair + backward - 3 * weight) + max(ways * (forward - inputs), -forward)
     if name == "zb1p":
-        return (stages - 1) * (both - 2 * times.weight)
+        return (stages - 1) * (both - 2 * weight + max(0.0, weight - min(forward, inputs)))
     return (stages - 1) * both / chunks
 
 

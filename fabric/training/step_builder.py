@@ -2,7 +2,8 @@
 
 Each rank has a front: the operations that its next one waits for. Compute, and collectives that a pass needs,
 move it on; what runs beside (gradients, messages to the next stage, storage) does not. The two passes of
-one slot have a front each, and share the rank's compute.
+one slot have a front each, and share the rank's compute; what they send to other stages leaves when both are
+over, as in DualPipe's published implementation.
 """
 
 from __future__ import annotations
@@ -61,6 +62,8 @@ class StepBuilder:
         self.front: list[Front] = [[] for _ in range(world)]
         self.busy: dict[int, int] | None = None
         """By rank, while two passes share a slot: the last that either computed."""
+        self.unsent: list[tuple[Passage, bool]] = []
+        """Passes of a slot whose messages leave at its end, and whether these go back."""
         self.passes = [0] * self.layout.pp
         self.arriving: dict[tuple[str, int, int], dict[int, int]] = {}
         """Messages by pass and rank."""
@@ -206,6 +209,9 @@ class StepBuilder:
         for rank in ranks:
             self.front[rank] = sorted({one for each in fronts for one in each[rank]})
         self.busy = None
+        for one, back in self.unsent:
+            self._send(stage, one, back=back)
+        self.unsent = []
 
     def _pass(self, stage: int, one: Passage) -> Iterator[bool]:
         """Add a pass; stops after each part that is computed."""
@@ -239,7 +245,10 @@ class StepBuilder:
                     self.gradients.leave(stage, one, layer, last=last_backward)
             for part in first if back else last:
                 self._part(stage, part, one, factor=factor)
-            self._send(stage, one, back=back)
+            if self.busy is None:
+                self._send(stage, one, back=back)
+            else:
+                self.unsent.append((one, back))
         if kind in "BW":
             self.gradients.leave_chunk(stage, one, last=last_backward)
 

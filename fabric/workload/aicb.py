@@ -6,6 +6,10 @@ its own, which only the row's update waits for; go on when the first is over. Ro
 forward once more before the row that asks for it. This is the order of SimAI's HYBRID_TRANSFORMER policies;
 the others have it here too. MICRO runs column by column and row by row, inference forward only.
 
+Stages of a pipeline run the same rows. Where the file shows its micro-batches (`aicb_micro_batches`), each
+stage sends `pp_comm` bytes to the next after the forward rows of one, and to the one before when it has the
+gradient of its first row's inputs: all forward and then all back, the order that the rows have.
+
 Sizes are of the global vector. A collective of 0 bytes is none. Source: as of `fabric.formats.aicb`.
 """
 
@@ -22,6 +26,7 @@ from fabric.formats.aicb import AicbWorkload, read_aicb
 from fabric.formats.words import place
 from fabric.spec.traffic import LARGEST_START_PS
 from fabric.workload.aicb_groups import AicbGroups, aicb_groups
+from fabric.workload.aicb_micro_batches import micro_batches
 from fabric.workload.choice import check_algorithms, choose_collective
 from fabric.workload.collectives import Rows, Template
 from fabric.workload.program import Program, ProgramBuilder
@@ -84,17 +89,24 @@ def import_aicb(
         allowed = "another policy: no row says where the layers of the two towers meet"
         raise SpecError(place(file, 1, "policy"), workload.policy, allowed)
     groups = aicb_groups(workload, n_ranks=n_ranks)
-    return _Importer(workload, groups, algorithms or {}, eager).program(), aicb_remarks(workload)
+    program = _Importer(workload, groups, algorithms or {}, eager).program()
+    return program, aicb_remarks(workload, n_ranks=n_ranks)
 
 
-def aicb_remarks(workload: AicbWorkload) -> list[Remark]:
+def aicb_remarks(workload: AicbWorkload, *, n_ranks: int | None = None) -> list[Remark]:
     """Return what of a workload its program does not take as it stands."""
     remarks = list(workload.remarks)
-    if workload.header.get("pp", 1) > 1:
-        size = workload.header.get("pp_comm", 0)
-        what = f"messages between {workload.header['pp']} stages, {size} bytes each"
-        reason = "left out: no row says when; stages run side by side"
-        remarks.append(Remark(file=workload.file, line=1, what=what, reason=reason))
+    stages, size = workload.header.get("pp", 1), workload.header.get("pp_comm", 0)
+    if stages > 1:
+        what = f"messages between {stages} stages, {size} bytes each"
+        reason = ""
+        if not micro_batches(workload):
+            count = workload.header.get("ga", 1)
+            reason = f"left out: rows are not as many equal micro-batches as ga says ({count}, of at least 2)"
+        elif n_ranks is not None and aicb_groups(workload, n_ranks=n_ranks).stages == 1:
+            reason = f"left out: {n_ranks} ranks are one stage"
+        if reason:
+            remarks.append(Remark(file=workload.file, line=1, what=what, reason=reason))
     waiting = np.flatnonzero(workload.dependency >= 0)
     if waiting.size:
         line = int(workload.line[waiting[0]])
@@ -113,9 +125,19 @@ class _Importer:
         self.workload, self.groups = workload, groups
         self.algorithms, self.eager = algorithms, eager
         self.builder = ProgramBuilder(groups.n_ranks)
-        self.idle = _idle(groups.n_ranks)
         self.last: list[list[int]] = [[] for _ in range(groups.n_ranks)]
         """By rank: what its next operation waits for."""
+        self.message_bytes = workload.header.get("pp_comm", 0)
+        micro = micro_batches(workload) if groups.stages > 1 and self.message_bytes else []
+        self.first_rows = {rows.start: number for number, rows in enumerate(micro)}
+        self.last_rows = {rows.stop - 1: number for number, rows in enumerate(micro)}
+        parts = groups.stages if micro else 1
+        self.stages = np.split(np.arange(groups.n_ranks), parts)
+        """Ranks that run the rows together: of a stage, or all where stages send each other nothing."""
+        self.stage = 0
+        self.idle = _idle(groups.n_ranks // parts)
+        self.arriving: dict[tuple[int, int], dict[int, int]] = {}
+        """Messages by the stage that they are for, and micro-batch: operations by rank."""
 
     def program(self) -> Program:
         """Return the program."""
@@ -125,12 +147,39 @@ class _Importer:
             for row in rows:
                 for column in (FORWARD, INPUT, WEIGHT):
                     self._blocking(row, column)
-        else:
+            return self.builder.build(path=self.workload.file)
+        for stage in range(len(self.stages)):
+            self.stage = stage
             for row in rows:
+                self._receive(self.first_rows.get(row))
                 self._blocking(row, FORWARD)
-            if policy != "DISTRIBUTED_INFERENCE":
+                self._send(self.last_rows.get(row), to=self.stage + 1, before=self.last)
+        if policy != "DISTRIBUTED_INFERENCE":
+            for stage in range(len(self.stages) - 1, -1, -1):
+                self.stage = stage
                 self._back()
         return self.builder.build(path=self.workload.file)
+
+    @property
+    def ranks(self) -> list[int]:
+        """Of the stage whose rows are put in."""
+        ranks: list[int] = self.stages[self.stage].tolist()
+        return ranks
+
+    def _send(self, micro_batch: int | None, *, to: int, before: list[list[int]]) -> None:
+        """Let every rank send what it has of a micro-batch to its place in another stage."""
+        if micro_batch is None or not 0 <= to < len(self.stages):
+            return
+        found = {}
+        for rank, target in zip(self.ranks, self.stages[to].tolist(), strict=True):
+            found[target] = self.builder.message(
+                rank, target, size_bytes=self.message_bytes, after=before[rank], eager=self.eager
+            )
+        self.arriving[to, micro_batch] = found
+
+    def _receive(self, micro_batch: int | None) -> None:
+        if micro_batch is not None:
+            self._add(self.arriving.pop((self.stage, micro_batch), {}))
 
     def _back(self) -> None:
         checkpoints = sorted(self.workload.checkpoints)
@@ -143,8 +192,11 @@ class _Importer:
                     raise SpecError(where, row, "a row with a checkpoint before it")
                 for each in range(before[-1], row):
                     self._blocking(each, FORWARD)
+            self._receive(self.last_rows.get(row))
             self._compute(row, INPUT)
             inputs = self._collective(row, INPUT, self.last)
+            ready = [[inputs[rank]] if rank in inputs else self.last[rank] for rank in range(len(self.last))]
+            self._send(self.first_rows.get(row), to=self.stage - 1, before=ready)
             self._compute(row, WEIGHT)
             weights = self._collective(row, WEIGHT, self.last)
             self._update(row, weights)
@@ -161,22 +213,24 @@ class _Importer:
             self.last[rank] = [*self.last[rank], operation]
 
     def _compute(self, row: int, column: int) -> None:
-        """All ranks compute."""
+        """The ranks of the stage compute."""
         spent = self._time(row, int(self.workload.compute_ns[row, column]))
         if spent:
-            self.last = [[self._all_compute(spent, self.last)]] * self.groups.n_ranks
+            number = self._all_compute(spent, self.last)
+            for rank in self.ranks:
+                self.last[rank] = [number]
 
     def _all_compute(self, picoseconds: int, before: list[list[int]]) -> int:
-        after = sorted({each for waits in before for each in waits})
-        ranks = range(self.groups.n_ranks)
+        ranks = self.ranks
+        after = sorted({each for rank in ranks for each in before[rank]})
         return self.builder.operation(self.idle, 0, ranks=ranks, after=after, compute_ps=picoseconds)
 
     def _update(self, row: int, weights: dict[int, int]) -> None:
-        """All ranks take the gradients of a row over, once they have them; nothing waits for that."""
+        """The ranks take the gradients of a row over, once they have them; nothing waits for that."""
         spent = self._time(row, int(self.workload.update_ns[row]))
         if spent:
             before = [
-                [weights[rank]] if rank in weights else self.last[rank] for rank in range(self.groups.n_ranks)
+                [weights[rank]] if rank in weights else self.last[rank] for rank in range(len(self.last))
             ]
             self._all_compute(spent, before)
 
@@ -191,6 +245,8 @@ class _Importer:
             raise SpecError(where, Said("ALLREDUCEALLTOALL"), allowed)
         found = {}
         groups = self.groups.groups[str(self.workload.group[row, column])]
+        own = self.stages[self.stage]
+        groups = groups[(groups[:, 0] >= own[0]) & (groups[:, 0] <= own[-1])]
         wanted = choose_collective(
             kind, n_ranks=groups.shape[1], size_bytes=size, algorithms=self.algorithms, path=where
         )

@@ -29,11 +29,14 @@ class AicbGroups:
     Attributes
     ----------
     n_ranks : int
+    stages : int
+        Of the pipeline, side by side; each has as many ranks, the first stage the first ones.
     groups : dict of str to ndarray of int64 [groups, members]
         "tp", "dp", "ep" and "dp_ep".
     """
 
     n_ranks: int
+    stages: int
     groups: dict[str, Int64Array]
 
 
@@ -95,4 +98,4 @@ def aicb_groups(workload: AicbWorkload, *, n_ranks: int | None = None) -> AicbGr
     }
     if everyone:
         groups = dict.fromkeys(groups, groups["tp"])
-    return AicbGroups(n_ranks=n_ranks, groups=groups)
+    return AicbGroups(n_ranks=n_ranks, stages=stages, groups=groups)

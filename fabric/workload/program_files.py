@@ -91,7 +91,7 @@ def program_remarks(entry: ProgramSpec) -> list[Remark]:
         return import_goal(entry.file)[1]
     if kind == "chakra":
         return import_chakra(entry.file, groups=entry.groups)[1]
-    return aicb_remarks(read_aicb(entry.file)) if kind == "aicb" else []
+    return aicb_remarks(read_aicb(entry.file), n_ranks=entry.ranks) if kind == "aicb" else []
 
 
 def _msccl(entry: ProgramSpec, path: str) -> Program:
