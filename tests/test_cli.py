@@ -21,6 +21,7 @@ from fabric.simulate import Simulation
 SCENARIO = """
 name = "small incast"
 question = "Does it fill?"
+expect = "It does."
 
 [topology]
 kind = "leaf_spine"
@@ -63,7 +64,7 @@ class TestRun:
         assert run_reference("incast.toml") == 0
         printed = capsys.readouterr()
         assert printed.out.startswith("small incast: Does it fill?\n")
-        for part in ("4 hosts, 4 switches", "3 flows, 150KB", "slowest flows", "-> host0", "fullest queues"):
+        for part in ("4 hosts, 4 switches", "3 flows, 150KB", "slowest flows", "It does.", "fullest queues"):
             assert part in printed.out
         assert "result      results/small-incast\n" in printed.out
         assert "picture     results/small-incast/queues.png\n" in printed.out
@@ -98,6 +99,7 @@ class TestRun:
         assert (result.status, result.duration_ps, result.provenance.seed) == ("UNTIL", 3_000_000, 9)
         assert result.flows["size_bytes"].tolist() == [60_000] * 3
         saved = tomllib.loads(Path("results/other/scenario.toml").read_text())
+        assert "expect" not in saved
         assert saved["run"] == {"seed": 9, "until": "3us"}
 
     def test_quiet_prints_nothing(self, capsys: pytest.CaptureFixture[str]) -> None:

@@ -48,6 +48,8 @@ def test_every_field_has_the_type_of_the_layout() -> None:
         "port_loss": "f8",
         "port_ber_rate": "f8",
         "port_profile": "u2",
+        "port_pause_ps": "i8",
+        "port_pause_holds": "u1",
         "host_edge": "u4",
         "route_base": "i8",
         "route_entry": "u4",

@@ -161,11 +161,6 @@ class Template:
         return len(self.source)
 
     @property
-    def n_transfers(self) -> int:
-        """Rows of the table, joins included."""
-        return len(self)
-
-    @property
     def n_messages(self) -> int:
         """Transfers from one rank to another."""
         if self.rotation is not None:
