@@ -80,8 +80,6 @@ def test_every_field_has_the_type_of_the_layout() -> None:
         "pin_port": "u2",
         "host_address": "u4",
         "flow_ports": "u4",
-        "port_pause_ps": "i8",
-        "port_pause_holds": "u1",
     }
     structs = {"schedulers", "profiles", "transports"}
     arrays = {f.name for f in fields(Lowered) if isinstance(getattr(lowered, f.name), np.ndarray)}
