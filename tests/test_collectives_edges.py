@@ -132,7 +132,7 @@ class TestGroups:
 
     def test_a_reducer_needs_a_host(self) -> None:
         tree = build_template("all_reduce", algorithm="in_network", n_ranks=4)
-        with pytest.raises(SpecError, match="hosts: 4 hosts .*; expected one for each of 5 ranks"):
+        with pytest.raises(SpecError, match=r"hosts: 4 hosts .*; expected one for each of 5 ranks"):
             run(alone(tree, 4000, hosts=range(4)), hosts=5)
 
 
