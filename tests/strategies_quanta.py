@@ -34,13 +34,19 @@ def with_quanta(draw: st.DrawFn, scenario: Scenario, *, network: Network | None 
     largest_bytes = max(max(int(each.frame), int(each.control_frame)) for each in frames)
     wire_bits = 8 * (largest_bytes + int(network.link_gap_bytes.max()))
     shortest_ps = -(-3 * wire_bits * 10**12 // slowest_bps)
-    refresh_ps = shortest_ps * pick(draw, (1, 3)) + pick(draw, (0, 1, 77_777))
-    lasts_ps = refresh_ps * pick(draw, (Fraction(5, 2), Fraction(11, 10), 4, Fraction(1, 3), Fraction(1, 40)))
+    refresh_ps = shortest_ps * pick(draw, (1, 2, 5)) + pick(draw, (0, 1, 77_777))
+    lasts_ps = refresh_ps * pick(draw, (Fraction(5, 2), Fraction(3, 2), 4, Fraction(1, 3), Fraction(1, 40)))
     quanta = max(1, min(MOST_QUANTA, int(lasts_ps * fastest_bps / PS_BIT_PER_QUANTUM)))
     refresh = pick(draw, (refresh_ps, refresh_ps, "never", "auto"))
     if refresh == "auto":
         quanta = MOST_QUANTA
         if 2 * shortest_ps * fastest_bps >= quanta * PS_BIT_PER_QUANTUM:
             refresh = "never"
+    elif any(abs(_lasts_ps(quanta, rate) - refresh_ps) <= shortest_ps for rate in rates_bps):
+        refresh = "never"
     pfc = scenario.switch.pfc.replace(quanta=quanta, refresh=refresh)
     return scenario.replace(switch=scenario.switch.replace(pfc=pfc))
+
+
+def _lasts_ps(quanta: int, rate_bps: int) -> int:
+    return quanta * PS_BIT_PER_QUANTUM // rate_bps

@@ -174,6 +174,16 @@ class TestErrors:
             lower(incast(quanta=200))
         lower(incast(quanta=393))
 
+    def test_repetitions_that_come_in_time_only_if_nothing_is_in_the_way(self) -> None:
+        """1000 quanta hold for 1.28 us; three frames take 250.68 ns."""
+        for refresh in ("1029320ps", "1530680ps"):
+            lower(incast(quanta=1000, refresh=refresh))
+        for refresh in ("1029321ps", "1530679ps"):
+            with pytest.raises(
+                SpecError, match=r"at most 1\.02932us or at least 1\.53068us.* at host0->switch0"
+            ):
+                lower(incast(quanta=1000, refresh=refresh))
+
     def test_not_in_the_timing_of_ns3(self) -> None:
         with pytest.raises(SpecError, match=r"run\.timing.*no PAUSE runs out"):
             incast(quanta=65535).replace(run=Run(timing="ns3"))

@@ -54,7 +54,7 @@ cdef inline bint runs_out(World* w, u32 port, u8 traffic_class, i64 time_ps) noe
 
 
 cdef inline bint will_run_out(const World* w, u32 port, u8 traffic_class) noexcept nogil:
-    """Whether the pause of a class ends by itself one day, if nothing else happens."""
+    """Whether the pause of a class ends by itself, if nothing else happens."""
     cdef u32 index = port * w.n_classes + traffic_class
     cdef i64 until_ps = w.quanta.pauses[index].until_ps
     if until_ps == NOT_PAUSED or until_ps == NEVER:

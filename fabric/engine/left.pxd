@@ -10,22 +10,35 @@ from fabric.engine.nic cimport open_classes
 from fabric.engine.node cimport TIMER_ACK, TIMER_PFC_EFFECT, TIMER_QUANTA, TIMER_RTO, Node
 from fabric.engine.packet cimport PFC_REPEAT
 from fabric.engine.port cimport ODD_TURNS, Port
-from fabric.engine.turns cimport turns_left
+from fabric.engine.ring cimport ring_empty
+from fabric.engine.turns cimport startable, turns_left
 from fabric.engine.types cimport NEVER, u8, u32
 from fabric.engine.walker cimport program_done
 from fabric.engine.world cimport World
+
+
+cdef inline bint has_something(const World* w, u32 port, u8 traffic_class) noexcept nogil:
+    """Whether a class of a port has something to send, now or later."""
+    cdef const Port* p = &w.ports[port]
+    cdef u32 index = port * w.n_classes + traffic_class
+    if p.odd & ODD_TURNS:
+        return not ring_empty(&w.queues[index].frames) or startable(w, &w.turn_queues[index])
+    return p.backlog >> traffic_class & 1
 
 
 cdef inline bint timer_matters(const World* w, const Due* timer) noexcept nogil:
     """Whether a timer will do anything: a retransmission timer of a flow with nothing outstanding will not,
     nor that of an ACK that has been sent, nor what only makes a pause last."""
     cdef const Sender* s
+    cdef u32 port
+    cdef u8 c
     if timer.key >> 56 == TIMER_ACK:
         return w.reassembly[<u32>timer.key].ack_due_ps != 0
     if timer.key >> 56 == TIMER_PFC_EFFECT:
         return <u32>timer.key & 3 != PFC_REPEAT
     if timer.key >> 56 == TIMER_QUANTA:
-        return will_run_out(w, <u32>timer.key >> 5, <u8>(timer.key >> 2 & 7))
+        port, c = <u32>timer.key >> 5, <u8>(timer.key >> 2 & 7)
+        return will_run_out(w, port, c) and has_something(w, port, c)
     if timer.key >> 56 != TIMER_RTO:
         return True
     s = &w.senders[<u32>timer.key]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from fabric.errors import SpecError
 from fabric.failures.occurrences import Occurrence
@@ -15,6 +16,9 @@ from fabric.topology.network import Network
 from fabric.units import Duration
 
 __all__ = ["quanta_columns"]
+
+BoolArray = npt.NDArray[np.bool_]
+Int64Array = npt.NDArray[np.int64]
 
 BYTES_PER_QUANTUM = 64
 FRAMES_IN_THE_WAY = 3
@@ -45,7 +49,8 @@ def quanta_columns(
     Raises
     ------
     fabric.errors.SpecError
-        PAUSE would be repeated so often that repetitions alone fill a link.
+        PAUSE would be repeated so often that repetitions alone fill a link, or it hangs on what is in the way
+        of a repetition whether it comes in time.
     """
     if switch.pfc.quanta is None:
         none = np.zeros(0, dtype=np.int64)
@@ -53,13 +58,16 @@ def quanta_columns(
     rates_bps: list[int] = columns["port_rate_bps"].tolist()
     quanta_bytes = switch.pfc.quanta * BYTES_PER_QUANTUM
     pause_ps = np.array([serialisation_ps(quanta_bytes, rate) for rate in rates_bps], dtype=np.int64)
-    wait_ps = _longest_waits_ps(network, columns, occurrences, largest_frame_bytes)
+    wait_ps = _longest_waits_ps(network, columns, occurrences, largest_frame_bytes)[network.port_peer]
     refresh = switch.pfc.refresh
     refresh_ps = int(pause_ps.min()) // 2 if refresh == "auto" else 0 if refresh == "never" else int(refresh)
     longest_ps = int(wait_ps.max())
     if refresh_ps and refresh_ps < longest_ps:
         _refuse(switch, longest_ps, fastest_bps=max(rates_bps))
-    holds = (refresh_ps > 0) & (refresh_ps + wait_ps[network.port_peer] <= pause_ps)
+    holds = (refresh_ps > 0) & (refresh_ps + wait_ps <= pause_ps)
+    runs_out = (refresh_ps == 0) | (refresh_ps >= pause_ps + wait_ps)
+    if not np.all(holds | runs_out):
+        _refuse_between(switch, network, ~(holds | runs_out), pause_ps, wait_ps)
     return {
         "pfc_refresh_ps": refresh_ps,
         "port_pause_ps": pause_ps,
@@ -69,7 +77,7 @@ def quanta_columns(
 
 def _longest_waits_ps(
     network: Network, columns: dict[str, Any], occurrences: Sequence[Occurrence], largest_frame_bytes: int
-) -> np.ndarray[Any, np.dtype[np.int64]]:
+) -> Int64Array:
     """By port, how long a repetition can wait there: the link at its slowest."""
     slowest_bps: list[int] = columns["port_rate_bps"].tolist()
     for each in occurrences:
@@ -92,3 +100,13 @@ def _refuse(switch: Switch, longest_ps: int, *, fastest_bps: int) -> None:
     raise SpecError(
         "switch.pfc.quanta", switch.pfc.quanta, f"at least {least}, to be repeated every {shortest} or later"
     )
+
+
+def _refuse_between(
+    switch: Switch, network: Network, between: BoolArray, pause_ps: Int64Array, wait_ps: Int64Array
+) -> None:
+    most = Duration(int((pause_ps - wait_ps)[between].min()))
+    least = Duration(int((pause_ps + wait_ps)[between].max()))
+    port = network.port_arrow(int(np.flatnonzero(between)[0]))
+    allowed = f"at most {most} or at least {least}; between, PAUSE runs out at {port} if much is in the way"
+    raise SpecError("switch.pfc.refresh", switch.pfc.refresh, allowed)

@@ -70,8 +70,8 @@ class Quanta:
         return ends
 
     def will_run_out(self, port: Port, traffic_class: int, time_ps: int) -> bool:
-        """Whether a timer will find a pause to end, if nothing else happens before."""
-        if port.pauses[traffic_class].until_ps != time_ps:
+        """Whether a timer will let something be sent, if nothing else happens before."""
+        if port.pauses[traffic_class].until_ps != time_ps or port.queues[traffic_class].is_empty():
             return False
         switch = self._of_port[port.peer]
         stands = switch.accounts[port.peer - switch.ports[0].number][traffic_class].paused
