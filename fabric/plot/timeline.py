@@ -118,7 +118,7 @@ def timeline(
         drawn.spines["left"].set_visible(False)
         drawn.tick_params(axis="y", length=0)
         _rank_ticks(drawn, shown)
-        _legend(drawn, pieces)
+        _legend(drawn, pieces, as_image=draw is _image)
         title(drawn, _title(result, chosen), note=_note(result, chosen))
         return drawn
 
@@ -307,7 +307,8 @@ def _rank_ticks(ax: Axes, shown: Array) -> None:
     ax.set_ylabel("Rank")
 
 
-def _legend(ax: Axes, pieces: _Drawn) -> None:
+def _legend(ax: Axes, pieces: _Drawn, *, as_image: bool) -> None:
+    """Names of colours; an image also shows them mixed, and pale."""
     from matplotlib.patches import Patch
 
     present = set(pieces.kind.tolist())
@@ -316,6 +317,9 @@ def _legend(ax: Axes, pieces: _Drawn) -> None:
         if number in present:
             labels.setdefault(colour, Patch(facecolor=colour, label=name))
     handles = [*labels.values(), Patch(facecolor=GROUND, edgecolor=GREY, linewidth=0.4, label="waits")]
+    if as_image:
+        notes = ["mixed: at once", *(["pale: runs aside"] if pieces.aside.any() else [])]
+        handles += [Patch(facecolor="none", label=note) for note in notes]
     ax.legend(
         handles=handles,
         loc="upper left",
