@@ -57,7 +57,7 @@ class Setting:
     frame_bytes: int = 1_000
     xoff: int = 40_000
     xon: int = 38_000
-    duration_ms: int = 10
+    duration_ms: float = 10
     seed: int = 1
 
 

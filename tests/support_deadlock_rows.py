@@ -42,7 +42,7 @@ class Row:
     def expected(self, arbiter: str) -> bool | None:
         return self.verdicts[ARBITERS.index(arbiter)]
 
-    def run(self, arbiter: str, engine: Any, *, duration_ms: int | None = None) -> Verdict:
+    def run(self, arbiter: str, engine: Any, *, duration_ms: float | None = None) -> Verdict:
         """As long as the row says, or shorter."""
         setting = replace(self.setting, duration_ms=duration_ms or self.setting.duration_ms)
         return self.start(arbiter=arbiter, setting=setting, engine=engine)

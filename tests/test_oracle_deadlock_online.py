@@ -31,7 +31,7 @@ DEAD = [(name, arbiter) for name, row in ROWS.items() for arbiter in ARBITERS if
 FREE = [(name, arbiter) for name, row in ROWS.items() for arbiter in ARBITERS if not row.expected(arbiter)]
 
 
-def on_both_engines(name: str, arbiter: str, duration_ms: int | None = None) -> Verdict:
+def on_both_engines(name: str, arbiter: str, duration_ms: float | None = None) -> Verdict:
     """The verdict of a row, which is that of its table and of both engines."""
     row = ROWS[name]
     native, readable = (row.run(arbiter, engine, duration_ms=duration_ms) for engine in (Engine, Simulator))
@@ -50,7 +50,7 @@ class TestBothEngines:
 
     @pytest.mark.parametrize(("name", "arbiter"), FREE)
     def test_no_false_alarm(self, name: str, arbiter: str) -> None:
-        on_both_engines(name, arbiter, duration_ms=1)
+        on_both_engines(name, arbiter, duration_ms=0.4)
 
     @pytest.mark.exhaustive
     @pytest.mark.parametrize(("name", "arbiter"), FREE)
