@@ -34,7 +34,8 @@ __all__ = ["Count", "count_instructions", "instructions_table", "main", "own_ins
 RUN_SYMBOL = "__pyx_pw_*Engine_*run"
 """The entry of `Engine.run`: Python's method table refers to it, so no compiler inlines it away."""
 
-HEADER = ("case", "message", "hops", "instructions", "per hop", "times those beside")
+HEADER = ("case", "message", "hops", "instructions", "per hop")
+BESIDE = "times those beside"
 
 
 class CountError(RuntimeError):
@@ -115,7 +116,7 @@ def total_of(callgrind_file: str) -> int:
 
 
 def instructions_table(counts: Sequence[Count], *, markdown: bool = False) -> str:
-    """Return the table of counts; the last column is beside another case, if that was counted too."""
+    """Return the table of counts; with a column for cases whose neighbour was counted too, if there are any."""
     per_hop = {count.case.name: count.instructions / count.hops for count in counts}
     times = {
         name: f"{per_hop[name] / per_hop[beside]:.4f}"
@@ -129,11 +130,11 @@ def instructions_table(counts: Sequence[Count], *, markdown: bool = False) -> st
             f"{count.hops:,}",
             f"{count.instructions:,}",
             f"{per_hop[count.case.name]:.1f}",
-            times.get(count.case.name, ""),
+            *([times.get(count.case.name, "")] if times else []),
         ]
         for count in counts
     ]
-    return table_text(HEADER, rows, markdown=markdown)
+    return table_text((*HEADER, BESIDE) if times else HEADER, rows, markdown=markdown)
 
 
 def own_instructions(callgrind_file: str) -> Counter[str]:
