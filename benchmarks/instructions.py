@@ -116,7 +116,7 @@ def total_of(callgrind_file: str) -> int:
 
 
 def instructions_table(counts: Sequence[Count], *, markdown: bool = False) -> str:
-    """Return the table of counts; with a column for cases whose neighbour was counted too, if there are any."""
+    """Return the table of counts; with a column for cases whose neighbour was counted too, if any was."""
     per_hop = {count.case.name: count.instructions / count.hops for count in counts}
     times = {
         name: f"{per_hop[name] / per_hop[beside]:.4f}"
