@@ -59,22 +59,30 @@ def _failures(options: argparse.Namespace) -> int:
         image_format_of(target)  # what cannot be written is said before anything runs
     if options.draw and target is None:
         target = Path(f"{file_name(scenario.name, options.scenario)}-throughput.png")
-    print(file_name(scenario.name, options.scenario))
+    name = file_name(scenario.name, options.scenario)
     code = DONE
     if options.cost:
-        _cost(scenario)
+        _show(_cost(scenario), name)
     elif options.recover:
-        code = _recover(scenario)
+        lines, code = _recover(scenario)
+        _show(lines, name)
     elif options.redundancy:
-        _redundancy(scenario, target)
+        _redundancy(scenario, name, target)
     else:
-        _list(scenario)
+        _show(_list(scenario), name)
     if options.draw and target is not None:
         _write(_drawn(scenario, options.links), target)
     return code
 
 
-def _list(scenario: Scenario) -> None:
+def _show(lines: Sequence[str], name: str) -> None:
+    """Print a table below the name of its scenario, now that it is known that there is one."""
+    print(name)
+    for line in lines:
+        print(f"  {line}")
+
+
+def _list(scenario: Scenario) -> list[str]:
     from fabric.failures import find_occurrences
     from fabric.failures.timeline import milestones
     from fabric.result.text import align, time_text
@@ -87,11 +95,10 @@ def _list(scenario: Scenario) -> None:
         [each.kind, each.target, *(time_text(getattr(each, f"{name}_ps")) for name in names)]
         for each in found
     ]
-    for line in align(rows, right=range(2, 9)) if found else ["nothing fails"]:
-        print(f"  {line}")
+    return align(rows, right=range(2, 9)) if found else ["nothing fails"]
 
 
-def _cost(scenario: Scenario) -> None:
+def _cost(scenario: Scenario) -> list[str]:
     from fabric.resilience import lost_time
     from fabric.result.text import align, percent_text, time_text
 
@@ -102,11 +109,10 @@ def _cost(scenario: Scenario) -> None:
         sign = "" if not is_part else "-" if time_ps < 0 else "+"
         share = percent_text(time_ps / cost.lost_ps) if is_part and cost.lost_ps else ""
         rows.append([name, sign + time_text(abs(time_ps)), share])
-    for line in align(rows, right=(1, 2)):
-        print(f"  {line}")
+    return align(rows, right=(1, 2))
 
 
-def _recover(scenario: Scenario) -> int:
+def _recover(scenario: Scenario) -> tuple[list[str], int]:
     from fabric.resilience import run_recovering
     from fabric.result.text import align, time_text
 
@@ -117,12 +123,10 @@ def _recover(scenario: Scenario) -> int:
         rows.append(
             [each.outcome, *times, str(each.ranks), str(each.operations), ", ".join(each.without) or "-"]
         )
-    for line in align(rows, right=(1, 2, 3, 4)):
-        print(f"  {line}")
-    return DONE if recovered.is_finished else MISSED
+    return align(rows, right=(1, 2, 3, 4)), DONE if recovered.is_finished else MISSED
 
 
-def _redundancy(scenario: Scenario, target: Path | None) -> None:
+def _redundancy(scenario: Scenario, name: str, target: Path | None) -> None:
     from fabric.plot import redundancy
     from fabric.resilience import compare_redundancy
     from fabric.resilience.redundancy import FAILED_PARTS
@@ -138,8 +142,7 @@ def _redundancy(scenario: Scenario, target: Path | None) -> None:
             for part in FAILED_PARTS
         ]
         rows.append([each.option, str(each.switches), str(each.cables), time_text(each.healthy_ps), *failed])
-    for line in align(rows, right=range(1, 7)):
-        print(f"  {line}")
+    _show(align(rows, right=range(1, 7)), name)
     if target is not None:
         _write(redundancy(options), target)
 
