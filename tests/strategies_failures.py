@@ -44,6 +44,9 @@ def with_failures(draw: st.DrawFn, scenario: Scenario) -> Scenario:
     first, second = (network.port_arrow(port) for port in (0, 1))
     if first.split("->")[0] == second.split("->")[0] and draw(st.booleans()):
         failures.append(LinkDown(link=first, at=draw(st.sampled_from(TIMES_PS))))
+    if scenario.run.ties == "transmission_start":
+        failures = [each for each in failures if not isinstance(each, DegradedLink | SlowNic)]
+        failures = failures or [LinkDown(link=first, at=draw(st.sampled_from(TIMES_PS)))]
     choices = ("ecmp", "up_down", "end_host", "none")
     plain = scenario.routing.weights == "equal" and scenario.routing.choice == "ecmp"
     delays_ps = st.sampled_from([each for each in DELAYS_PS if each % scenario.run.tick_ps == 0])

@@ -124,7 +124,6 @@ class TestTiesByStart:
         failures = [
             LinkDown(link="host0-switch0", at="2us", lasts="4us"),
             PfcStorm(host="host1", at="20us", lasts="10us"),
-            DegradedLink(link="switch0->host1", rate="33333333333bps", at="30us", lasts="5us"),
             Corruption(link="host0->switch0", bit_error_rate=1e-6, at="3us", lasts="40us"),
         ]
         result = outcome(ns3_run(failures=failures, **nic))
@@ -150,6 +149,13 @@ class TestTiesByStart:
     def test_delays_of_detection_are_whole_nanoseconds(self) -> None:
         with pytest.raises(SpecError, match=r"recovery.isolate: .*whole nanoseconds"):
             ns3_run(
-                failures=[SlowNic(host="host0", rate="1Gbps", at=0)],
+                failures=[LinkDown(link="host0-switch0", at=0)],
                 recovery=Recovery(suspect=0, isolate=1_500),
             )
+
+    def test_links_keep_their_rates(self) -> None:
+        """The rate of a link tells when a frame on it began."""
+        with pytest.raises(
+            SpecError, match=r'run\.ties: .*"fair", where links come to run at another rate \(1Gbps\)'
+        ):
+            lower(ns3_run(failures=[SlowNic(host="host0", rate="1Gbps", at=0, lasts="1us")]))

@@ -22,6 +22,7 @@ from fabric.reroute import Rerouter
 from fabric.routing import Routes, find_routes
 from fabric.spec.scenario import Scenario
 from fabric.topology.network import Network
+from fabric.units import Rate
 
 __all__ = ["PlannedFailures", "plan_failures"]
 
@@ -98,6 +99,10 @@ def plan_failures(scenario: Scenario, network: Network) -> PlannedFailures:
     """
     recovery, routing = scenario.recovery, scenario.routing
     occurrences = find_occurrences(scenario, network) if scenario.failures else []
+    slowed = [each.rate_bps for each in occurrences if each.rate_bps]
+    if slowed and scenario.run.ties == "transmission_start":
+        allowed = f'"fair", where links come to run at another rate ({Rate(slowed[0])})'
+        raise SpecError("run.ties", scenario.run.ties, allowed)
     for_ever = [each.target for each in occurrences if each.ended_ps >= NEVER_PS]
     if for_ever and scenario.run.until is None:
         allowed = f"an end, where a failure is never repaired ({for_ever[0]}): flows can try for ever"
