@@ -51,6 +51,7 @@ class IngressAccount:
         "paused",
         "pauses_sent",
         "profile",
+        "released_ps",
     )
 
     def __init__(self, profile: Profile) -> None:
@@ -61,6 +62,8 @@ class IngressAccount:
         self.paused = False
         self.pauses_sent = 0
         self.cause_flow = 0
+        self.released_ps = 0
+        """When a frame last left while the peer was paused."""
 
     def shared_bytes(self, extra_bytes: int = 0) -> int:
         """The part in the pool, if `extra_bytes` were added."""

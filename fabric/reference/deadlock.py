@@ -28,6 +28,7 @@ from .buffer import IngressAccount
 from .port import Port
 
 if TYPE_CHECKING:
+    from .queues import Waiting
     from .switch import Switch
 
 __all__ = ["DeadlockSearch"]
@@ -92,6 +93,8 @@ class DeadlockSearch:
         self._settled: list[int] = []
         self._pending: list[Deadlock] = []
         self._reported: list[Deadlock] = []
+        self._once: set[tuple[Channel, int]] = set()
+        """Channels that have been in a deadlock, and since when they were paused then."""
 
     def watch(self, switches: Iterable[Switch]) -> None:
         """These are the switches."""
@@ -191,9 +194,15 @@ class DeadlockSearch:
                 kept.append(deadlock)
                 known.update(deadlock.since_ps)
         self._pending = kept
-        found = self._waiting_for_ever(now_ps, known)
-        if found:
-            self._pending.append(self._describe(found, now_ps))
+        frozen = {one for one in self._paused if self._is_frozen(one)}
+        while found := self._waiting_for_ever(frozen - known, now_ps):
+            formed_ps = now_ps
+            if any((one, self._paused_since(one)) in self._once for one in found):
+                formed_ps, found = self._first_instant(found)
+            self._pending.append(self._describe(found, formed_ps))
+            self._once.update(self._pending[-1].since_ps.items())
+            known |= found
+        self._pending.sort(key=lambda deadlock: deadlock.formed_ps)
 
     def _stands(self, deadlock: Deadlock) -> bool:
         return all(
@@ -201,18 +210,32 @@ class DeadlockSearch:
             for channel, since_ps in deadlock.since_ps.items()
         )
 
-    def _waiting_for_ever(self, now_ps: int, known: set[Channel]) -> set[Channel]:
-        """The greatest set of frozen channels that wait for each other, without those that are known."""
-        channels = {one for one in self._paused if one not in known and self._is_frozen(one)}
+    def _first_instant(self, found: set[Channel]) -> tuple[int, set[Channel]]:
+        """When some of what is left of a broken deadlock came to wait by itself, and which: what each channel
+        was when the deadlock formed, it has been since."""
+        instants: set[int] = set()
+        for channel in found:
+            since_ps, port = self._paused_since(channel), self._ports[channel[0]]
+            account = self._account((port.peer, channel[1]))
+            instants |= {since_ps, since_ps + self._wire_ps(port), account.released_ps}
+            instants |= {waiting.since_ps for waiting in self._waiting_for(channel)}
+        for time_ps in sorted(instants):
+            if waiting := self._waiting_for_ever(found, time_ps):
+                return time_ps, waiting
+        raise AssertionError("what waits for ever has never begun to")
+
+    def _waiting_for_ever(self, channels: set[Channel], time_ps: int) -> set[Channel]:
+        """The greatest set of some frozen channels that wait for each other, as of an instant."""
+        channels = {one for one in channels if self._paused_since(one) <= time_ps}
         while channels:
-            kept = self._bytes_kept(channels)
-            may_resume = {one for one in channels if not self._never_resumes(one, kept, now_ps)}
+            kept = self._bytes_kept(channels, time_ps)
+            may_resume = {one for one in channels if not self._never_resumes(one, kept, time_ps)}
             if not may_resume:
                 break
             channels -= may_resume
         return channels
 
-    def _never_resumes(self, channel: Channel, kept: Mapping[Place, int], now_ps: int) -> bool:
+    def _never_resumes(self, channel: Channel, kept: Mapping[Place, int], time_ps: int) -> bool:
         """Whether the account at the far end of a channel, which keeps so much, will never resume it."""
         port = self._ports[channel[0]]
         place = port.peer, channel[1]
@@ -230,25 +253,31 @@ class DeadlockSearch:
         if share > 0 and share + account.profile.xon_offset_bytes > highest:
             return True
         holds_nothing_else = bytes_kept > 0 and bytes_kept == account.bytes + account.headroom_bytes
-        return holds_nothing_else and now_ps >= self._paused_since(channel) + self._wire_ps(port)
+        settled_ps = max(self._paused_since(channel) + self._wire_ps(port), account.released_ps)
+        return holds_nothing_else and time_ps >= settled_ps
 
-    def _bytes_kept(self, channels: set[Channel]) -> Mapping[Place, int]:
-        """Bytes that wait for the channels, by where they came in."""
+    def _bytes_kept(self, channels: set[Channel], time_ps: int) -> Mapping[Place, int]:
+        """Bytes that waited for the channels at an instant, by where they came in."""
         kept: defaultdict[Place, int] = defaultdict(int)
         for number, c in channels:
-            port = self._ports[number]
-            switch = self._switches[port.node]
-            for waiting in switch.queues[port.local][c].waiting():
-                kept[switch.ports[waiting.ingress].number, c] += waiting.frame.size_bytes
+            switch = self._switches[self._ports[number].node]
+            for waiting in self._waiting_for((number, c)):
+                if waiting.since_ps <= time_ps:
+                    kept[switch.ports[waiting.ingress].number, c] += waiting.frame.size_bytes
         return kept
 
-    def _describe(self, found: set[Channel], now_ps: int) -> Deadlock:
+    def _waiting_for(self, channel: Channel) -> Iterable[Waiting]:
+        """The frames in the queue of a channel."""
+        port = self._ports[channel[0]]
+        return self._switches[port.node].queues[port.local][channel[1]].waiting()
+
+    def _describe(self, found: set[Channel], formed_ps: int) -> Deadlock:
         channels: list[tuple[int, ...]] = []
         frames: list[tuple[int, ...]] = []
         for number, c in found:
             port = self._ports[number]
             switch = self._switches[port.node]
-            waiting = list(switch.queues[port.local][c].waiting())
+            waiting = [one for one in self._waiting_for((number, c)) if one.since_ps <= formed_ps]
             size_bytes = sum(one.frame.size_bytes for one in waiting)
             cause_flow = self._account((port.peer, c)).cause_flow
             channels.append(
@@ -257,7 +286,7 @@ class DeadlockSearch:
             for since_ps, frame, ingress in ((w.since_ps, w.frame, switch.ports[w.ingress]) for w in waiting):
                 place = number, ingress.number, frame.flow, frame.sequence, frame.destination
                 frames.append((since_ps, *place, frame.size_bytes, c, frame.kind, frame.ttl))
-        return Deadlock(now_ps, {one: self._paused_since(one) for one in found}, channels, frames)
+        return Deadlock(formed_ps, {one: self._paused_since(one) for one in found}, channels, frames)
 
     def _is_trunk(self, port: Port) -> bool:
         joins_switches = port.node >= self._first_switch and self._ports[port.peer].node >= self._first_switch

@@ -126,17 +126,18 @@ class Switch(Node):
             frames += 1
             self._drop(waiting.frame, port, DropReason.WATCHDOG, now_ps)
             ingress = self.ports[waiting.ingress]
-            if self._release(waiting.frame, ingress):
+            if self._release(waiting.frame, ingress, now_ps):
                 self.wake(ingress, now_ps)
         port.scheduler.charge(traffic_class, 0, queue_is_empty=True)
         self._record_depth(port, traffic_class, now_ps)
         return frames
 
-    def _release(self, frame: Frame, ingress: Port) -> bool:
+    def _release(self, frame: Frame, ingress: Port, now_ps: int) -> bool:
         """Give the memory of a frame back; whether a sender may go on because of it."""
         account = self.accounts[ingress.local][frame.traffic_class]
         release(account, pool=self.pool, size_bytes=frame.size_bytes)
         if account.paused:
+            account.released_ps = now_ps
             self.environment.deadlocks.touch()
         resumes = may_resume(account, pool=self.pool)
         if resumes:
@@ -163,7 +164,7 @@ class Switch(Node):
         waiting = self.queues[port.local][traffic_class].pop(now_ps)
         frame, ingress = waiting.frame, self.ports[waiting.ingress]
         self._mark_if_due(frame, port, EcnMode.DEQUEUE, now_ps)
-        resumes = self._release(frame, ingress)
+        resumes = self._release(frame, ingress, now_ps)
         if frame.kind == DATA and frame.memory is not None and frame.memory.wants_hops:
             frame.memory.hops.append(self._hop(port, now_ps))
         self.environment.links.begin(port, frame, now_ps=now_ps)
