@@ -230,7 +230,7 @@ class TestPrograms:
     def test_any_program(self) -> None:
         """Beside any traffic."""
 
-        @settings(PROFILE, max_examples=FRESH_CASES or 300)
+        @settings(PROFILE, max_examples=FRESH_CASES or 200)
         @given(both=scenarios_with_programs(), steps=chunks, window=st.floats(0, 1))
         def same_bits(both: tuple[Scenario, Job], steps: list[Chunk], window: float) -> None:
             scenario, job = both
