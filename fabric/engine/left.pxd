@@ -10,9 +10,10 @@ from fabric.engine.nic cimport open_classes
 from fabric.engine.node cimport TIMER_ACK, TIMER_PFC_EFFECT, TIMER_QUANTA, TIMER_RTO, Node
 from fabric.engine.packet cimport PFC_REPEAT
 from fabric.engine.port cimport ODD_TURNS, Port
+from fabric.engine.quanta cimport NOT_PAUSED
 from fabric.engine.ring cimport ring_empty
 from fabric.engine.turns cimport startable, turns_left
-from fabric.engine.types cimport NEVER, u8, u32
+from fabric.engine.types cimport NEVER, i64, u8, u32
 from fabric.engine.walker cimport program_done
 from fabric.engine.world cimport World
 
@@ -48,6 +49,29 @@ cdef inline bint timer_matters(const World* w, const Due* timer) noexcept nogil:
 cdef inline bint all_done(const World* w) noexcept nogil:
     """Every flow is complete, and every rank of a program done."""
     return w.completed_flows == w.first_connection and program_done(w)
+
+
+cdef inline bint pauses_left(const World* w) noexcept nogil:
+    """Whether a pause has yet to run out, or a repetition to act: of a bounded run it is not known if it is over."""
+    cdef u32 node, k, id
+    cdef i64 until_ps
+    cdef u8 kind
+    cdef const Node* n
+    if w.quanta.pauses == NULL:
+        return False
+    if w.quanta.repeats_in_flight:
+        return True
+    for node in range(w.n_nodes):
+        n = &w.nodes[node]
+        for k in range(n.timers.count):
+            kind, id = <u8>(n.timers.slots[k].key >> 56), <u32>n.timers.slots[k].key
+            if kind == TIMER_PFC_EFFECT and id & 3 == PFC_REPEAT:
+                return True
+            if kind == TIMER_QUANTA:
+                until_ps = w.quanta.pauses[(id >> 5) * w.n_classes + (id >> 2 & 7)].until_ps
+                if until_ps != NOT_PAUSED and until_ps != NEVER:
+                    return True
+    return False
 
 
 cdef inline bint anything_left(const World* w) noexcept nogil:

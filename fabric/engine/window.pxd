@@ -8,10 +8,10 @@
 
 from fabric.engine.ahead cimport look_ahead, prefetch_hosts
 from fabric.engine.elsewhere cimport cut_window
-from fabric.engine.halts cimport HALT_DEADLOCK, HALT_OVER, Halt, ends_in_deadlock, halt, next_halt_or
+from fabric.engine.halts cimport HALT_DEADLOCK, HALT_GO_ON, HALT_OVER, Halt, ends_in_deadlock, halt, next_halt_or
 from fabric.engine.host cimport host_window
 from fabric.engine.audit cimport balanced
-from fabric.engine.left cimport all_done, anything_left
+from fabric.engine.left cimport all_done, anything_left, pauses_left
 from fabric.engine.node cimport HOST, Node
 from fabric.engine.start cimport schedule_start
 from fabric.engine.switch cimport switch_window
@@ -111,7 +111,7 @@ cdef inline StopReason run_windows(World* w, i64 until_ps, u64 max_hops) noexcep
     A run that stopped for its hops in the midst of a window first finishes that window.
     """
     cdef u64 enough_hops = w.hops + max_hops
-    cdef Halt halted
+    cdef Halt halted = HALT_GO_ON
     while w.window_cursor != NO_WINDOW or w.now_ps < until_ps:
         if w.window_cursor == NO_WINDOW:
             halted = halt(w)
@@ -130,7 +130,7 @@ cdef inline StopReason run_windows(World* w, i64 until_ps, u64 max_hops) noexcep
             break
         if w.hops >= enough_hops:
             return STOP_BUDGET
-    if anything_left(w):
+    if halted != HALT_OVER and (anything_left(w) or pauses_left(w)):
         return stop(w, STOP_UNTIL)
     if ends_in_deadlock(w):
         return stop(w, STOP_DEADLOCK)

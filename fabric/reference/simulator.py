@@ -137,6 +137,7 @@ class Simulator:
         """
         end_ps = self._until_ps if until_ps is None else min(until_ps, self._until_ps)
         last_hop = None if max_hops is None else self._tally.arrived + max_hops
+        is_over = False
         while (next_ps := self._next_ps()) is not None and next_ps < end_ps:
             if last_hop is not None and self._tally.arrived >= last_hop:
                 return BUDGET
@@ -152,15 +153,16 @@ class Simulator:
                 continue
             if self._quanta.next_ps == next_ps and not self._clock.changes_at(next_ps):
                 if not self._has_live_events():
+                    is_over = True
                     break
                 self._now_ps = next_ps
                 self._quanta.repeat()
                 continue
             event = self._clock.pop()
-            if self._is_live(event):
+            if self._is_live(event) or self._is_of_pause(event):
                 self._now_ps = event.time_ps
             self._handle(event)
-        if self._has_live_events():
+        if not is_over and (self._has_live_events() or self._has_pauses_left()):
             self._deadlocks.pass_to(end_ps)
             if self._is_stopped(end_ps - 1):
                 return DEADLOCK
@@ -331,6 +333,23 @@ class Simulator:
     def _has_live_events(self) -> bool:
         """Whether anything is left to happen."""
         return self._watchdog.may_act() or any(self._is_live(event) for event in self._clock.pending())
+
+    def _has_pauses_left(self) -> bool:
+        """Whether a pause has yet to run out, or a repetition to act; so it is not known if a run is over."""
+        return any(self._is_of_pause(event) for event in self._clock.pending())
+
+    def _is_of_pause(self, event: Event) -> bool:
+        if event.phase == Phase.ARRIVAL:
+            frame = event.frame
+            assert frame is not None
+            return not frame.is_lost and frame.kind == PFC and frame.sequence == Wish.REPEAT
+        if event.phase != Phase.TIMER or event.major not in (TimerKind.PFC_EFFECT, TimerKind.QUANTA):
+            return False
+        number, traffic_class, wish = decode_effect(event.minor)
+        port = self._ports[number]
+        if event.major == TimerKind.QUANTA:
+            return port.pauses[traffic_class].until_ps == event.time_ps
+        return event.time_ps >= port.deaf_until_ps and wish == Wish.REPEAT
 
     def _is_stopped(self, next_ps: int) -> bool:
         """Whether a deadlock ends the run before what comes next."""
