@@ -28,6 +28,8 @@ FLOW_PACKETS = 2
 DATA = 0
 BYTE_PS_AT_1_BPS = 8 * 10**12
 STILL_PAUSED = -1
+LOOKAHEADS_A_LOOK = 64
+"""From one look for deadlocks to the next (`docs/design.md`, section 13)."""
 
 Rows = npt.NDArray[np.void]
 
@@ -75,9 +77,15 @@ class Outcome:
 
     @property
     def last_start_ps(self) -> int:
-        """No frame began after this instant: the last arrival, or the last loss of what was on a link."""
+        """No frame began after this instant: the last arrival, the last loss of what was on a link, or
+        where the run was stopped."""
         if self.reason == "UNTIL":
             return self.until_ps - 1
+        if self.reason == "DEADLOCK":
+            lookahead_ps = int(self.lowered.port_delay_ps.min())
+            formed_ps = int(self.deadlocks[0]["formed_ps"].min())
+            looks = -(-(formed_ps + lookahead_ps) // (LOOKAHEADS_A_LOOK * lookahead_ps))
+            return max(self.counters["end_ps"], looks * LOOKAHEADS_A_LOOK * lookahead_ps)
         return max(
             self.counters["end_ps"], int(changes_of(self.lowered, FaultKind.DOWN)["time_ps"].max(initial=0))
         )
